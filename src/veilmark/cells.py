@@ -1,0 +1,150 @@
+"""Cells: the distinct combinations of some columns, integer-coded and counted. What an engine's group-by yields."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from veilmark.domain import Domain
+
+DENSE_LIMIT = 1 << 27
+"""Up to this many possible combinations an array over all of them is faster than sorting."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """`codes[i, j]` is the value of column i in combination j; combinations stand in lexicographic order.
+
+    `settled` counts, where persons were asked for, the persons who occur in one class only.
+    """
+
+    columns: tuple[str, ...]
+    domains: tuple[Domain, ...]
+    codes: np.ndarray
+    records: np.ndarray
+    settled: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __repr__(self) -> str:
+        return f"Cells({len(self):,} combinations of {', '.join(self.columns)}; {self.records.sum():,} records)"
+
+    def starts(self, leading: int) -> np.ndarray:
+        """Where a new combination of the leading columns begins."""
+        if not len(self):
+            return np.empty(0, dtype=np.int64)
+        change = np.zeros(len(self), dtype=bool)
+        change[0] = True
+        for column in self.codes[:leading]:
+            change[1:] |= column[1:] != column[:-1]
+        return np.flatnonzero(change)
+
+
+def encode(table: pa.Table, columns: Sequence[str]) -> Cells:
+    """Cells out of an engine's group-by: the columns, `records` and perhaps `settled`."""
+    coded = [_encode_column(table[name], name) for name in columns]
+    domains = tuple(domain for domain, _ in coded)
+    codes = np.array([code for _, code in coded], dtype=np.int32).reshape(len(columns), len(table))
+    records = table["records"].to_numpy().astype(np.int64)
+    settled = table["settled"].to_numpy().astype(np.int64) if "settled" in table.column_names else None
+    keys, _ = pack(codes, [len(d) for d in domains])
+    order = np.argsort(keys, kind="stable")
+    return Cells(
+        tuple(columns), domains, codes[:, order], records[order], None if settled is None else settled[order]
+    )
+
+
+def _encode_column(column: pa.ChunkedArray, name: str) -> tuple[Domain, np.ndarray]:
+    coded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    if isinstance(coded, pa.ChunkedArray):
+        coded = coded.combine_chunks()
+    domain = Domain.of(coded.dictionary, name)
+    return domain, domain.codes_of(coded.dictionary)[coded.indices.to_numpy()]
+
+
+def pack(codes: Sequence[np.ndarray] | np.ndarray, sizes: Sequence[int]) -> tuple[np.ndarray, int]:
+    """One integer for each combination, in the same order, and a bound above all of them.
+
+    Where the product of the sizes outgrows 63 bits, the combinations so far are renumbered densely.
+    """
+    count = len(codes[0]) if len(codes) else 0
+    keys = np.zeros(count, dtype=np.int64)
+    bound = 1
+    for code, size in zip(codes, sizes, strict=True):
+        if bound * max(size, 1) >= 1 << 63:
+            distinct, keys = np.unique(keys, return_inverse=True)
+            bound = max(len(distinct), 1)
+        keys = keys * size + code
+        bound *= max(size, 1)
+    return keys, bound
+
+
+def number(keys: np.ndarray, bound: int) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct keys in order, and for each key its position among them."""
+    if bound > max(DENSE_LIMIT, 4 * len(keys)):
+        return np.unique(keys, return_inverse=True)
+    present = np.zeros(bound, dtype=bool)
+    present[keys] = True
+    distinct = np.flatnonzero(present)
+    position = np.empty(bound, dtype=np.int32 if len(distinct) < 1 << 31 else np.int64)
+    position[distinct] = np.arange(len(distinct))
+    return distinct, position[keys]
+
+
+def total(index: np.ndarray, amounts: np.ndarray, groups: int) -> np.ndarray:
+    """Sums of whole-number amounts by group."""
+    return np.bincount(index, weights=amounts, minlength=groups).astype(np.int64)
+
+
+def count_batches(batches: Sequence[pa.RecordBatch], domains: Sequence[Domain], columns: Sequence[str]) -> Cells:
+    """Cells by adding rows up in an array over all possible combinations: for small products of domains.
+
+    The batches may come from any source that yields Arrow; `domains` must cover them.
+    """
+    sizes = [len(d) for d in domains]
+    counts = np.zeros(math.prod(sizes), dtype=np.int32)
+    coders = [_BatchCoder(domain) for domain in domains]
+    for batch in batches:
+        keys = np.zeros(batch.num_rows, dtype=np.int64)
+        for column, size, coder in zip(columns, sizes, coders, strict=True):
+            np.multiply(keys, size, out=keys)
+            np.add(keys, coder.codes(batch.column(column)), out=keys)
+        np.add.at(counts, keys, np.int32(1))
+    keys = np.flatnonzero(counts)
+    return Cells(tuple(columns), tuple(domains), _unpack(keys, sizes), counts[keys].astype(np.int64))
+
+
+def _unpack(keys: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
+    """The codes that `pack` made the keys from; the keys must fit 31 bits."""
+    codes = np.empty((len(sizes), len(keys)), dtype=np.int32)
+    rest = keys.astype(np.int32)
+    for i in reversed(range(len(sizes))):
+        higher = rest // sizes[i]
+        np.subtract(rest, higher * sizes[i], out=codes[i])
+        rest = higher
+    return codes
+
+
+class _BatchCoder:
+    """Codes of one column, batch after batch; a dictionary that stays the same is looked up once."""
+
+    def __init__(self, domain: Domain) -> None:
+        self._domain = domain
+        self._dictionary: pa.Array | None = None
+        self._codes = np.empty(0, dtype=np.int32)
+
+    def codes(self, column: pa.Array) -> np.ndarray:
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        if self._dictionary is None or not self._dictionary.equals(column.dictionary):
+            self._dictionary = column.dictionary
+            self._codes = np.append(self._domain.codes_of(column.dictionary), np.int32(len(self._domain) - 1))
+        indices = column.indices
+        if indices.null_count:
+            indices = indices.fill_null(len(self._codes) - 1)
+        return self._codes[indices.to_numpy()]

@@ -1,0 +1,111 @@
+"""Domain: the distinct values of one column, in one order that every engine agrees on.
+
+A code is a position in a domain. A missing value is a value like any other and stands last; an empty text and
+a not-a-number are missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from veilmark.errors import DataError
+
+NUMBER = r"^-?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """`values` as the engine holds them and `text` as they are compared and printed, both in canonical order."""
+
+    values: pa.Array
+    text: pa.Array
+
+    @classmethod
+    def of(cls, values: pa.Array, column: str = "") -> Domain:
+        """The domain of distinct engine values; numbers sort as numbers, all else by code point."""
+        text = as_text(values)
+        if pc.any(pc.match_substring(text, "\0")).as_py():
+            raise DataError(
+                f"Column '{column}' holds a NUL byte (\\0), which no table should: the file is damaged, binary, "
+                "or in an encoding that was not recognized. Export it again as UTF-8 text."
+            )
+        text, first = _distinct(text)
+        order = canonical_order(text)
+        return cls(values.take(first).take(order), text.take(order))
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+    def __repr__(self) -> str:
+        return f"Domain({len(self)} values: {', '.join(map(str, self.text[:4].to_pylist()))}, …)"
+
+    @property
+    def missing(self) -> int | None:
+        """The code of the missing value, where there is one."""
+        return len(self) - 1 if self.text.null_count else None
+
+    @cached_property
+    def numbers(self) -> np.ndarray | None:
+        """The values as numbers (NaN for missing), or None where one is not a number."""
+        return to_numbers(self.text)
+
+    def codes_of(self, values: pa.Array) -> np.ndarray:
+        """The code of each value, -1 where the domain lacks it."""
+        found = pc.index_in(as_text(values), value_set=self.text)
+        return np.asarray(found.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)
+
+
+def as_text(values: pa.Array) -> pa.Array:
+    """The text that stands for each value in every engine and file; missing stays missing."""
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    kind = values.type
+    if pa.types.is_null(kind):
+        return pa.nulls(len(values), pa.string())
+    if pa.types.is_floating(kind):
+        values = pc.if_else(pc.is_nan(values), None, pc.cast(values, pa.float64()))
+        return _trim_fraction(pc.cast(values, pa.string()))
+    if pa.types.is_decimal(kind):
+        return _trim_fraction(pc.cast(values, pa.string()))
+    if pa.types.is_timestamp(kind):
+        return _trim_fraction(pc.strftime(values, format="%Y-%m-%d %H:%M:%S"))
+    text = pc.cast(values, pa.string())
+    return pc.if_else(pc.equal(text, ""), None, text)
+
+
+def _trim_fraction(text: pa.Array) -> pa.Array:
+    """12.50 and 12.5 are one number, and so are -0 and 0."""
+    text = pc.replace_substring_regex(text, r"(\.\d*?)0+$", r"\1")
+    text = pc.replace_substring_regex(text, r"\.$", "")
+    return pc.if_else(pc.equal(text, "-0"), "0", text)
+
+
+def to_numbers(text: pa.Array) -> np.ndarray | None:
+    """Texts as numbers, NaN for missing; None where one is not a number or all are missing."""
+    present = text.drop_null()
+    if not len(present) or not pc.all(pc.match_substring_regex(present, NUMBER)).as_py():
+        return None
+    return np.asarray(pc.cast(text, pa.float64()).to_numpy(zero_copy_only=False))
+
+
+def canonical_order(text: pa.Array) -> np.ndarray:
+    """Numbers by size, then all by code point; missing last."""
+    by_text = np.asarray(pc.array_sort_indices(text))
+    numbers = to_numbers(text)
+    if numbers is None:
+        return by_text
+    return by_text[np.argsort(numbers[by_text], kind="stable")]
+
+
+def _distinct(text: pa.Array) -> tuple[pa.Array, np.ndarray]:
+    """The distinct texts and where each stands first: two engine values may share one text."""
+    coded = text.dictionary_encode(null_encoding="encode")
+    if len(coded.dictionary) == len(text):
+        return text, np.arange(len(text))
+    first = np.unique(coded.indices.to_numpy(), return_index=True)[1]
+    return text.take(first), first

@@ -1,0 +1,71 @@
+"""Everything that veilmark raises or warns of.
+
+VeilmarkError                   exit 1
+├── InputError                  exit 2: the user can mend it, and the message says how
+│   ├── StudyError              the study file
+│   ├── DataError               a table: missing, broken, or without a column
+│   ├── HierarchyError          a hierarchy, or a value it does not cover
+│   ├── WeightsError            weights of sensitive values, and what they are made from
+│   └── OptionError             an option or argument
+└── OutputError                 the result could not be written
+
+VeilmarkWarning                 worth knowing, not fatal
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+
+class VeilmarkError(Exception):
+    """Base of all errors; `exit_code` is what the command line ends with."""
+
+    exit_code = 1
+
+
+class InputError(VeilmarkError):
+    """Something the user gave is not right."""
+
+    exit_code = 2
+
+
+class StudyError(InputError):
+    pass
+
+
+class DataError(InputError):
+    pass
+
+
+class HierarchyError(InputError):
+    pass
+
+
+class WeightsError(InputError):
+    pass
+
+
+class OptionError(InputError):
+    pass
+
+
+class OutputError(VeilmarkError):
+    pass
+
+
+class VeilmarkWarning(UserWarning):
+    pass
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """` Did you mean 'x'?` for the nearest known word, or nothing."""
+    by_lower = {k.lower(): k for k in known}
+    close = difflib.get_close_matches(str(word).lower(), by_lower, n=1, cutoff=0.6)
+    return f" Did you mean '{by_lower[close[0]]}'?" if close else ""
+
+
+def listing(items: Sequence[object], limit: int = 5) -> str:
+    """The first few items in quotes, and how many more there are."""
+    shown = ", ".join(f"'{item}'" for item in items[:limit])
+    return shown + (f" and {len(items) - limit} more" if len(items) > limit else "")

@@ -1,0 +1,92 @@
+"""t-closeness: the earth mover's distance between a class's sensitive values and the whole table's (Li et al. 2007).
+
+Each distance is computed from the cells that occur, never from classes × values.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from veilmark.cells import number
+from veilmark.classes import ClassTable, Histogram
+from veilmark.hierarchy import Levels
+
+
+def equal_distance(classes: ClassTable, attribute: str) -> np.ndarray:
+    """½ Σ|p - q| for each class, in [0, 1): all values are equally far apart."""
+    histogram = classes.histograms[attribute]
+    share, overall = _shares(classes, histogram)
+    there = overall[histogram.value]
+    gap = np.bincount(histogram.owner, weights=np.abs(share - there) - there, minlength=len(classes))
+    return np.clip((gap + 1) / 2, 0.0, 1.0)
+
+
+def ordered_distance(classes: ClassTable, attribute: str, rank: np.ndarray) -> np.ndarray:
+    """Σ_i |Σ_{j≤i} (p_j - q_j)| / (m - 1) for each class, in [0, 1]; `rank` places each code in the order.
+
+    Between two values that a class has, its cumulative share stays put while the table's rises, so that the sum
+    over the values between is a difference of prefix sums, cut where the two cross.
+    """
+    histogram = classes.histograms[attribute]
+    m = len(histogram.domain)
+    if m < 2:
+        return np.zeros(len(classes))
+    share, overall = _shares(classes, histogram)
+    by_rank = np.empty(m)
+    by_rank[rank] = overall
+    place = rank[histogram.value]
+    order = np.lexsort((place, histogram.owner))
+    owner, place, share = histogram.owner[order], place[order], share[order]
+    level = _running_share(owner, share)
+    last = np.append(owner[1:] != owner[:-1], True)
+    until = np.where(last, m, np.append(place[1:], m))
+    table = np.cumsum(by_rank)
+    prefix = np.append(0.0, np.cumsum(table))
+    cross = np.clip(np.searchsorted(table, level), place, until)
+    below = level * (cross - place) - (prefix[cross] - prefix[place])
+    above = (prefix[until] - prefix[cross]) - level * (until - cross)
+    first = np.append(True, owner[1:] != owner[:-1])
+    before = np.where(first, prefix[place], 0.0)
+    distance = np.bincount(owner, weights=below + above + before, minlength=len(classes))
+    return np.clip(distance / (m - 1), 0.0, 1.0)
+
+
+def hierarchical_distance(classes: ClassTable, attribute: str, levels: Levels) -> np.ndarray:
+    """Σ_N height(N)/H · min(extra⁺, extra⁻) over inner nodes N, in [0, 1]: far is what meets high up.
+
+    A node that the class does not reach has no extra⁺ and costs nothing, so that only reached ones are visited.
+    """
+    histogram = classes.histograms[attribute]
+    share, overall = _shares(classes, histogram)
+    owner, node = histogram.owner, histogram.value.astype(np.int64)
+    distance = np.zeros(len(classes))
+    for height in range(1, levels.height + 1):
+        up = levels.up(height - 1, height)
+        labels = len(levels.labels[height])
+        wider = np.bincount(up, weights=overall, minlength=labels)
+        cells, position = number(owner * labels + up[node], len(classes) * labels)
+        surplus = share - overall[node]
+        plus = np.bincount(position, weights=np.maximum(surplus, 0))
+        minus = np.bincount(position, weights=np.maximum(-surplus, 0))
+        reached = np.bincount(position, weights=overall[node])
+        parent = cells % labels
+        minus += np.maximum(wider[parent] - reached, 0)
+        owner_of_cell = cells // labels
+        cost = np.minimum(plus, minus) * height / levels.height
+        distance += np.bincount(owner_of_cell, weights=cost, minlength=len(classes))
+        share = np.bincount(position, weights=share)
+        owner, node, overall = owner_of_cell, parent, wider
+    return np.clip(distance, 0.0, 1.0)
+
+
+def _shares(classes: ClassTable, histogram: Histogram) -> tuple[np.ndarray, np.ndarray]:
+    """Each cell's share of its class, and each value's share of the table."""
+    return histogram.records / classes.records[histogram.owner], histogram.overall / histogram.overall.sum()
+
+
+def _running_share(owner: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Cumulative sums that begin anew with each class."""
+    running = np.cumsum(share)
+    starts = np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
+    before = running[starts] - share[starts]
+    return running - np.repeat(before, np.diff(np.append(starts, len(owner))))

@@ -1,0 +1,222 @@
+"""Measures: everything that veilmark can say of a table's privacy, in one result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from veilmark.classes import ClassTable
+from veilmark.errors import OptionError, StudyError, listing
+from veilmark.hierarchy import Levels
+from veilmark.privacy import closeness, diversity, risk
+from veilmark.privacy.population import Uniques, population_uniques
+from veilmark.privacy.risk import Risk
+
+
+@dataclass(frozen=True)
+class Sensitive:
+    """How a sensitive attribute is compared: its `distance`, the place of each code where its values have an
+    order, and its hierarchy where it has one."""
+
+    distance: str = "equal"
+    rank: np.ndarray | None = None
+    levels: Levels | None = None
+
+
+@dataclass(frozen=True)
+class Diversity:
+    """l-diversity of the least diverse class: distinct values; exp of the entropy; and the c above which the table
+    is recursively (c, l)-diverse, at the distinct l (at 2 where that is 1)."""
+
+    distinct: int
+    entropy: float
+    recursive_c: float | None
+    recursive_l: int
+
+
+@dataclass(frozen=True)
+class AttributeMeasures:
+    """What the classes give away of one sensitive attribute, each of the worst class."""
+
+    diversity: Diversity
+    t: float
+    t_by_distance: dict[str, float]
+    alpha: float
+    beta_basic: float
+    beta_enhanced: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class Risks:
+    """Re-identification risk by the intruder's knowledge; None where no population was given."""
+
+    prosecutor: Risk
+    marketer: float
+    journalist: Risk | None = None
+    marketer_population: float | None = None
+    sample: Risk | None = None
+    unlinked_classes: int | None = None
+    population_uniques: Uniques | None = None
+
+
+@dataclass(frozen=True)
+class Measures:
+    """The privacy of a table as it stands. A class's size counts persons where the study names them."""
+
+    records: int
+    persons: int | None
+    classes: int
+    k: int
+    uniques: int
+    attributes: dict[str, AttributeMeasures]
+    risk: Risks
+    missing: dict[str, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As the command line prints it with --json."""
+        by = self.attributes
+        return {
+            "records": self.records,
+            "persons": self.persons,
+            "classes": self.classes,
+            "k": self.k,
+            "uniques": self.uniques,
+            "l": {name: _diversity_dict(a.diversity) for name, a in by.items()},
+            "t": {name: a.t for name, a in by.items()},
+            "t_by_distance": {name: a.t_by_distance for name, a in by.items()},
+            "alpha": {name: a.alpha for name, a in by.items()},
+            "beta": {name: {"basic": a.beta_basic, "enhanced": a.beta_enhanced} for name, a in by.items()},
+            "delta": {name: a.delta for name, a in by.items()},
+            "risk": asdict(self.risk),
+            "missing": self.missing,
+        }
+
+
+def _diversity_dict(diversity: Diversity) -> dict[str, Any]:
+    return {
+        "distinct": diversity.distinct,
+        "entropy": diversity.entropy,
+        "recursive": {"c": diversity.recursive_c, "l": diversity.recursive_l},
+    }
+
+
+def measure_classes(
+    classes: ClassTable,
+    sensitive: Mapping[str, Sensitive],
+    population: ClassTable | None = None,
+    population_size: int | None = None,
+    threshold: float = 0.2,
+) -> Measures:
+    """Measure a class table; the population is linked by the quasi-identifiers, or only its size is known."""
+    return Measures(
+        records=classes.total_records,
+        persons=classes.total_persons,
+        classes=len(classes),
+        k=classes.k,
+        uniques=int((classes.size == 1).sum()),
+        attributes={name: _measure_attribute(classes, name, how) for name, how in sensitive.items()},
+        risk=measure_risk(classes, population, population_size, threshold),
+        missing=_missing(classes),
+    )
+
+
+def _measure_attribute(classes: ClassTable, name: str, how: Sensitive) -> AttributeMeasures:
+    distances = _distances(classes, name, how)
+    return AttributeMeasures(
+        diversity=_measure_diversity(classes, name),
+        t=distances[how.distance],
+        t_by_distance=distances,
+        alpha=float(diversity.largest_share(classes, name).max()),
+        beta_basic=float(diversity.basic_beta(classes, name).max()),
+        beta_enhanced=float(diversity.enhanced_beta(classes, name).max()),
+        delta=float(diversity.disclosure(classes, name).max()),
+    )
+
+
+def _measure_diversity(classes: ClassTable, name: str) -> Diversity:
+    distinct = int(diversity.distinct_values(classes, name).min())
+    at = max(distinct, 2)
+    c = float(diversity.recursive_c(classes, name, at).max())
+    entropy = float(diversity.entropy_diversity(classes, name).min())
+    return Diversity(distinct, entropy, c if np.isfinite(c) else None, at)
+
+
+def _distances(classes: ClassTable, name: str, how: Sensitive) -> dict[str, float]:
+    """t by each distance that the attribute has what it takes for."""
+    found: dict[str, Callable[[], np.ndarray]] = {"equal": lambda: closeness.equal_distance(classes, name)}
+    rank, levels = how.rank, how.levels
+    if rank is not None:
+        found["ordered"] = lambda: closeness.ordered_distance(classes, name, rank)
+    if levels is not None:
+        found["hierarchical"] = lambda: closeness.hierarchical_distance(classes, name, levels)
+    return {distance: float(compute().max()) for distance, compute in found.items()}
+
+
+def measure_risk(
+    classes: ClassTable, population: ClassTable | None, population_size: int | None, threshold: float
+) -> Risks:
+    """Re-identification risks of a class table."""
+    size = classes.size
+    everyone = int(size.sum())
+    base = Risks(risk.prosecutor(size, threshold), risk.marketer(size))
+    if population is not None:
+        return _linked_risk(classes, population, base, threshold)
+    if population_size is None:
+        return base
+    if population_size < everyone:
+        raise OptionError(
+            f"A population of {population_size:,} is smaller than the {everyone:,} in the table. Give the number of "
+            "people the table was drawn from."
+        )
+    sample = risk.summarize(risk.sample_risk(size, everyone / population_size), size, threshold)
+    uniques = population_uniques(size, population_size)
+    return Risks(base.prosecutor, base.marketer, sample=sample, population_uniques=uniques)
+
+
+def _linked_risk(classes: ClassTable, population: ClassTable, base: Risks, threshold: float) -> Risks:
+    found = classes.find_in(population)
+    size = classes.size
+    linked = np.where(found >= 0, population.size[found], 0)
+    share = size / np.maximum(linked, size)
+    return Risks(
+        base.prosecutor,
+        base.marketer,
+        journalist=risk.journalist(size, linked, threshold),
+        marketer_population=risk.marketer(size, linked),
+        sample=risk.summarize(risk.sample_risk(size, share), size, threshold),
+        unlinked_classes=int((linked < size).sum()),
+        population_uniques=population_uniques(size, max(int(population.size.sum()), int(size.sum()))),
+    )
+
+
+def _missing(classes: ClassTable) -> dict[str, int]:
+    """Records that lack a value, for each quasi-identifier and sensitive attribute where there are any."""
+    counts = {
+        name: int(classes.records[classes.codes[i] == domain.missing].sum())
+        for i, (name, domain) in enumerate(zip(classes.columns, classes.domains, strict=True))
+        if domain.missing is not None
+    }
+    for name, histogram in classes.histograms.items():
+        if histogram.domain.missing is not None:
+            counts[name] = int(histogram.overall[histogram.domain.missing])
+    return counts
+
+
+def rank_values(classes: ClassTable, name: str, order: list[str] | None) -> np.ndarray | None:
+    """The place of each value in its order: as listed, else by size where all are numbers; missing last."""
+    domain = classes.histograms[name].domain
+    if order is None:
+        return np.arange(len(domain)) if domain.numbers is not None else None
+    place = {value: i for i, value in enumerate(order)}
+    texts = domain.text.to_pylist()
+    unknown = [t for t in texts if t is not None and t not in place]
+    if unknown:
+        raise StudyError(
+            f"The order of '{name}' lacks the values {listing(unknown)}, which the data have. Add them to its order."
+        )
+    places = np.array([place.get(t, len(order)) if t is not None else len(order) for t in texts])
+    return np.argsort(np.argsort(places))

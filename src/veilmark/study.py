@@ -1,0 +1,186 @@
+"""Study: what a table is, who is in it, and what each column means. Reads and writes study.yaml."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from veilmark.engines.files import CsvFormat
+from veilmark.errors import StudyError
+from veilmark.hierarchy import HierarchySpec
+from veilmark.output import write_text
+from veilmark.yamlfile import explain, read_yaml, validate
+
+if TYPE_CHECKING:
+    from veilmark.privacy.measures import Measures
+
+Role = Literal["direct", "quasi", "sensitive", "other"]
+Distance = Literal["equal", "ordered", "hierarchical"]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class FileSource(_Strict):
+    """A source file whose form is given rather than found out."""
+
+    path: str
+    delimiter: str | None = None
+    quote: str | None = None
+    encoding: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_engine(cls, given: Any) -> Any:
+        engine = given.pop("engine", "duckdb") if isinstance(given, dict) else "duckdb"
+        if engine != "duckdb":
+            raise ValueError(f"engine '{engine}' is not in this version of veilmark; the embedded engine is 'duckdb'")
+        return given
+
+
+class Attribute(_Strict):
+    """One column: its role and, by role, its hierarchy, distance and weights."""
+
+    role: Role
+    hierarchy: HierarchySpec | None = None
+    distance: Distance = "equal"
+    order: list[str] | None = None
+    weights: dict[str, Any] | None = None
+
+    @field_validator("order", mode="before")
+    @classmethod
+    def _texts(cls, given: Any) -> Any:
+        return [str(v) for v in given] if isinstance(given, list) else given
+
+    @model_validator(mode="after")
+    def _fits_role(self) -> Attribute:
+        if self.role != "sensitive" and (self.weights or self.order or self.distance != "equal"):
+            raise ValueError(f"weights, distance and order belong to role sensitive, and this one's role is {self.role}")
+        if self.distance == "hierarchical" and self.hierarchy is None:
+            raise ValueError("distance: hierarchical needs a hierarchy")
+        return self
+
+
+class StudySpec(_Strict):
+    """The study file."""
+
+    version: Literal[1]
+    source: str | FileSource | None = None
+    person: str | None = None
+    attributes: dict[str, Attribute] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _person_is_no_attribute(self) -> StudySpec:
+        role = self.attributes[self.person].role if self.person in self.attributes else None
+        if role in ("quasi", "sensitive"):
+            raise ValueError(f"'{self.person}' tells persons apart (person: …), so its role cannot be {role}")
+        return self
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How much of the machine the engine may use; None: what it finds."""
+
+    threads: int | None = None
+    memory: str | None = None
+
+
+@dataclass(frozen=True)
+class Study:
+    """A table and what its columns mean. `data` is a frame where the source is no file."""
+
+    spec: StudySpec
+    folder: Path = field(default_factory=Path)
+    data: Any = None
+    name: str = "the study"
+    settings: Settings = field(default_factory=Settings)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], settings: Settings | None = None) -> Study:
+        """Read a study file."""
+        file = Path(path)
+        document = read_yaml(file, StudyError)
+        spec = validate(document, StudySpec, StudyError)
+        if spec.source is None:
+            raise StudyError(f"{file.name} names no source. Add a line such as `source: patients.csv`.")
+        return cls(spec, file.resolve().parent, name=file.name, settings=settings or Settings())
+
+    @classmethod
+    def of(
+        cls,
+        data: Any,
+        attributes: Mapping[str, Any],
+        person: str | None = None,
+        settings: Settings | None = None,
+    ) -> Study:
+        """A study of a frame (pandas, polars, Arrow, a DuckDB relation) or of a file.
+
+        An attribute is a role, or a mapping as in the study file.
+        """
+        listed = {c: {"role": a} if isinstance(a, str) else a for c, a in attributes.items()}
+        path = data if isinstance(data, str | os.PathLike) else None
+        content = {"version": 1, "source": path and os.fspath(path), "person": person, "attributes": listed}
+        try:
+            spec = StudySpec.model_validate(content)
+        except ValidationError as problem:
+            raise StudyError(explain(problem, StudySpec)) from None
+        return cls(spec, data=None if path else data, settings=settings or Settings())
+
+    def __repr__(self) -> str:
+        roles = ", ".join(f"{role}: {' '.join(self._with_role(role)) or '-'}" for role in ("quasi", "sensitive"))
+        return f"Study({self.label}; {roles}{f'; person: {self.person}' if self.person else ''})"
+
+    @property
+    def label(self) -> str:
+        """What messages call the source."""
+        source = self.spec.source
+        return "the frame" if source is None else source if isinstance(source, str) else source.path
+
+    @property
+    def person(self) -> str | None:
+        return self.spec.person
+
+    @property
+    def quasi(self) -> list[str]:
+        return self._with_role("quasi")
+
+    @property
+    def sensitive(self) -> list[str]:
+        return self._with_role("sensitive")
+
+    @property
+    def direct(self) -> list[str]:
+        return self._with_role("direct")
+
+    def _with_role(self, role: str) -> list[str]:
+        return [name for name, attribute in self.spec.attributes.items() if attribute.role == role]
+
+    def source(self) -> tuple[Any, CsvFormat | None]:
+        """What an engine opens, and how a CSV is written where the study says so."""
+        source = self.spec.source
+        if source is None:
+            return self.data, None
+        if isinstance(source, str):
+            return str(self.folder / source), None
+        return str(self.folder / source.path), CsvFormat(source.delimiter, source.quote, source.encoding)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the study file."""
+        if self.spec.source is None:
+            raise StudyError("A study of a frame has no source file to name. Write the frame to Parquet first.")
+        content = self.spec.model_dump(mode="json", exclude_defaults=True) | {"version": 1}
+        ordered = {key: content[key] for key in StudySpec.model_fields if key in content}
+        write_text(Path(path), yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True))
+
+    def measure(self, data: Any = None, **options: Any) -> Measures:
+        """k, l, t, α, β, δ and re-identification risk; of `data`, where given, by this study's roles."""
+        from veilmark import workbench
+
+        return workbench.measure(self, data, **options)

@@ -1,0 +1,107 @@
+"""The verbs. The command line and the web app call these and nothing below them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from veilmark.classes import ClassTable
+from veilmark.engines.duckdb import DuckDB, DuckTable
+from veilmark.errors import DataError, OptionError, StudyError, did_you_mean
+from veilmark.hierarchy import resolve
+from veilmark.privacy.measures import Measures, Sensitive, measure_classes, rank_values
+from veilmark.study import Study
+
+
+@contextmanager
+def engine_of(study: Study) -> Iterator[DuckDB]:
+    """The study's engine, closed at the end."""
+    with DuckDB(study.settings.threads, study.settings.memory) as engine:
+        yield engine
+
+
+def open_source(engine: DuckDB, study: Study) -> DuckTable:
+    """The study's source table, with all the columns that the study names."""
+    data, csv = study.source()
+    table = engine.open(data, csv)
+    named = [*study.spec.attributes, *([study.person] if study.person else [])]
+    check_columns(table, named, study.name)
+    return table
+
+
+def open_other(engine: DuckDB, data: Any, needed: Sequence[str], why: str) -> DuckTable:
+    """Another table (a file or a frame) that must have some columns."""
+    table = engine.open(os.fspath(data) if isinstance(data, os.PathLike) else data)
+    check_columns(table, needed, why)
+    return table
+
+
+def check_columns(table: DuckTable, needed: Sequence[str], why: str) -> None:
+    """Every needed column is there, and holds plain values."""
+    for name in needed:
+        if name not in table.columns:
+            raise DataError(
+                f"'{table.label}' has no column '{name}', which {why} names.{did_you_mean(name, table.columns)} "
+                f"Its columns are: {', '.join(list(table.columns)[:30])}."
+            )
+        if table.columns[name] == "nested":
+            raise DataError(
+                f"Column '{name}' of '{table.label}' holds lists, records or bytes. Veilmark compares plain values: "
+                "flatten the column, or give it no role."
+            )
+
+
+def class_table(table: DuckTable, study: Study, person: bool = True) -> ClassTable:
+    """A table's classes by the study's quasi-identifiers, with its sensitive attributes."""
+    who = study.person if person else None
+    if who and (lacking := table.missing(who)):
+        raise DataError(
+            f"The person column '{who}' of '{table.label}' is empty in {lacking:,} records, so it is not known whose "
+            "they are. Fill it in, remove those records, or drop `person` from the study."
+        )
+    classes = ClassTable.build(table, study.quasi, study.sensitive, who)
+    if not classes.total_records:
+        raise DataError(f"'{table.label}' has column names but no records.")
+    return classes
+
+
+def compare_by(study: Study, classes: ClassTable) -> dict[str, Sensitive]:
+    """How each sensitive attribute of the study is compared."""
+    result = {}
+    for name in study.sensitive:
+        spec = study.spec.attributes[name]
+        rank = rank_values(classes, name, spec.order)
+        if spec.distance == "ordered" and rank is None:
+            raise StudyError(
+                f"'{name}' has distance: ordered, but its values are not all numbers. List them from low to high: "
+                "order: [low, medium, high]."
+            )
+        domain = classes.histograms[name].domain
+        levels = resolve(spec.hierarchy, domain, name, study.folder) if spec.hierarchy else None
+        result[name] = Sensitive(spec.distance, rank, levels)
+    return result
+
+
+def measure(
+    study: Study,
+    data: Any = None,
+    population: Any = None,
+    population_size: int | None = None,
+    threshold: float = 0.2,
+) -> Measures:
+    """Measure the study's source, or other data of the same columns, against a population where one is given."""
+    if not 0 < threshold <= 1:
+        raise OptionError(f"The risk threshold must lie above 0 and at most at 1, not {threshold}. Try 0.2.")
+    if population is not None and population_size is not None:
+        raise OptionError("Give a population table or a population size, not both.")
+    with engine_of(study) as engine:
+        needed = [*study.quasi, *study.sensitive, *([study.person] if study.person else [])]
+        table = open_source(engine, study) if data is None else open_other(engine, data, needed, study.name)
+        classes = class_table(table, study)
+        people = None
+        if population is not None:
+            other = open_other(engine, population, study.quasi, study.name)
+            people = ClassTable.build(other, study.quasi)
+        return measure_classes(classes, compare_by(study, classes), people, population_size, threshold)
