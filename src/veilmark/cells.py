@@ -67,13 +67,12 @@ def _encode_column(column: pa.ChunkedArray, name: str) -> tuple[Domain, np.ndarr
     return domain, domain.codes_of(coded.dictionary)[coded.indices.to_numpy()]
 
 
-def pack(codes: Sequence[np.ndarray] | np.ndarray, sizes: Sequence[int]) -> tuple[np.ndarray, int]:
+def pack(codes: np.ndarray, sizes: Sequence[int]) -> tuple[np.ndarray, int]:
     """One integer for each combination, in the same order, and a bound above all of them.
 
     Where the product of the sizes outgrows 63 bits, the combinations so far are renumbered densely.
     """
-    count = len(codes[0]) if len(codes) else 0
-    keys = np.zeros(count, dtype=np.int64)
+    keys = np.zeros(codes.shape[1], dtype=np.int64)
     bound = 1
     for code, size in zip(codes, sizes, strict=True):
         if bound * max(size, 1) >= 1 << 63:

@@ -184,8 +184,6 @@ class ClassTable:
     def merge(self, codes: np.ndarray, domains: Sequence[Domain]) -> ClassTable:
         """Classes that have the same new codes become one."""
         keys, bound = pack(codes, [len(d) for d in domains])
-        if not len(codes):
-            keys = np.zeros(len(self), dtype=np.int64)
         distinct, index = number(keys, bound)
         first = np.zeros(len(distinct), dtype=np.int64)
         first[index[::-1]] = np.arange(len(index))[::-1]
@@ -217,12 +215,11 @@ class ClassTable:
     def find_in(self, other: ClassTable) -> np.ndarray:
         """For each class its position in another class table over the same columns, -1 where it is not there."""
         theirs = [other.columns.index(c) for c in self.columns]
-        codes = [
-            np.append(other.domains[j].codes_of(mine.text), -1)[code]
-            for mine, code, j in zip(self.domains, self.codes, theirs, strict=True)
-        ]
-        known = np.all(np.array(codes) >= 0, axis=0) if codes else np.ones(len(self), dtype=bool)
-        both = [np.concatenate([other.codes[j], code[known]]) for j, code in zip(theirs, codes, strict=True)]
+        codes = np.empty_like(self.codes)
+        for i, j in enumerate(theirs):
+            codes[i] = other.domains[j].codes_of(self.domains[i].text)[self.codes[i]]
+        known = np.all(codes >= 0, axis=0)
+        both = np.concatenate([other.codes[theirs], codes[:, known]], axis=1)
         keys, _ = pack(both, [len(other.domains[j]) for j in theirs])
         order = np.argsort(keys[: len(other)], kind="stable")
         sorted_keys, wanted = keys[: len(other)][order], keys[len(other) :]
@@ -271,12 +268,10 @@ def _person_tally(table: Table, cells: Cells, quasi: Sequence[str], person: str,
     found = table.wanderers(cells.columns, quasi, person) if wander else None
     if found is None or not len(found):
         return Tally(cells.records, cells.settled)
-    codes = [
-        domain.codes_of(found[name].combine_chunks())
-        for name, domain in zip(cells.columns, cells.domains, strict=True)
-    ]
-    both = [np.concatenate([mine, theirs]) for mine, theirs in zip(cells.codes, codes, strict=True)]
-    keys, _ = pack(both, [len(d) for d in cells.domains])
+    codes = np.empty((len(cells.columns), len(found)), dtype=np.int32)
+    for i, (name, domain) in enumerate(zip(cells.columns, cells.domains, strict=True)):
+        codes[i] = domain.codes_of(found[name].combine_chunks())
+    keys, _ = pack(np.concatenate([cells.codes, codes], axis=1), [len(d) for d in cells.domains])
     group = np.searchsorted(keys[: len(cells)], keys[len(cells) :])
     who = found["person"].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
     return Tally(cells.records, cells.settled, *_distinct_pairs(group, who))

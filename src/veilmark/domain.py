@@ -7,6 +7,7 @@ a not-a-number are missing.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 
 import numpy as np
@@ -28,6 +29,8 @@ class Domain:
     @classmethod
     def of(cls, values: pa.Array, column: str = "") -> Domain:
         """The domain of distinct engine values; numbers sort as numbers, all else by code point."""
+        if values.type == pa.string_view():
+            values = pc.cast(values, pa.large_string())
         text = as_text(values)
         if pc.any(pc.match_substring(text, "\0")).as_py():
             raise DataError(
@@ -42,7 +45,8 @@ class Domain:
         return len(self.text)
 
     def __repr__(self) -> str:
-        return f"Domain({len(self)} values: {', '.join(map(str, self.text[:4].to_pylist()))}, …)"
+        more = ", …" if len(self) > 4 else ""
+        return f"Domain({len(self)} values: {', '.join(map(str, self.text[:4].to_pylist()))}{more})"
 
     @property
     def missing(self) -> int | None:
@@ -67,15 +71,31 @@ def as_text(values: pa.Array) -> pa.Array:
     kind = values.type
     if pa.types.is_null(kind):
         return pa.nulls(len(values), pa.string())
-    if pa.types.is_floating(kind):
-        values = pc.if_else(pc.is_nan(values), None, pc.cast(values, pa.float64()))
-        return _trim_fraction(pc.cast(values, pa.string()))
-    if pa.types.is_decimal(kind):
-        return _trim_fraction(pc.cast(values, pa.string()))
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return _number_text(values)
     if pa.types.is_timestamp(kind):
         return _trim_fraction(pc.strftime(values, format="%Y-%m-%d %H:%M:%S"))
+    if pa.types.is_time(kind):
+        return _trim_fraction(pc.cast(values, pa.string()))
     text = pc.cast(values, pa.string())
     return pc.if_else(pc.equal(text, ""), None, text)
+
+
+def _number_text(values: pa.Array) -> pa.Array:
+    """Numbers without needless zeros, and without an exponent where one can do without."""
+    if pa.types.is_floating(values.type):
+        values = pc.if_else(pc.is_nan(values), None, values)
+    text = pc.cast(values, pa.string())
+    exponents = pc.match_substring(text, "e", ignore_case=True).fill_null(False)
+    if pc.any(exponents).as_py():
+        plain = [_without_exponent(t) for t in text.filter(exponents).to_pylist()]
+        text = pc.replace_with_mask(text, exponents, pa.array(plain, pa.string()))
+    return _trim_fraction(text)
+
+
+def _without_exponent(text: str) -> str:
+    number = Decimal(text)
+    return f"{number:f}" if number.is_finite() and -7 <= number.adjusted() <= 21 else text
 
 
 def _trim_fraction(text: pa.Array) -> pa.Array:
@@ -86,11 +106,12 @@ def _trim_fraction(text: pa.Array) -> pa.Array:
 
 
 def to_numbers(text: pa.Array) -> np.ndarray | None:
-    """Texts as numbers, NaN for missing; None where one is not a number or all are missing."""
+    """Texts as numbers, NaN for missing; None where one is not a finite number, or all are missing."""
     present = text.drop_null()
     if not len(present) or not pc.all(pc.match_substring_regex(present, NUMBER)).as_py():
         return None
-    return np.asarray(pc.cast(text, pa.float64()).to_numpy(zero_copy_only=False))
+    numbers = np.asarray(pc.cast(text, pa.float64()).to_numpy(zero_copy_only=False))
+    return None if np.isinf(numbers).any() else numbers
 
 
 def canonical_order(text: pa.Array) -> np.ndarray:

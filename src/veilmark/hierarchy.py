@@ -48,7 +48,8 @@ from pydantic import (
 )
 
 from veilmark.domain import NUMBER, Domain, as_text
-from veilmark.errors import HierarchyError, OutputError, did_you_mean, listing
+from veilmark.errors import HierarchyError, did_you_mean, listing
+from veilmark.output import whole_file
 
 __all__ = [
     "TOP",
@@ -346,12 +347,10 @@ class _Level:
 
 
 def _level(labels: pa.Array, codes: npt.NDArray[np.integer[Any]]) -> _Level:
-    """The level whose values have the labels at `codes`; equal labels become one, unused ones go."""
+    """The level whose values have the labels at `codes`: equal labels are one, in the order of the values."""
     coded = labels.dictionary_encode(null_encoding="encode")
-    codes = coded.indices.to_numpy()[codes]
-    used = np.bincount(codes, minlength=len(coded.dictionary)) > 0
-    place = np.cumsum(used, dtype=np.int32) - 1
-    return _Level(coded.dictionary.filter(pa.array(used)), place[codes].astype(np.int32))
+    used = pa.array(coded.indices.to_numpy()[codes]).dictionary_encode()
+    return _Level(coded.dictionary.take(used.dictionary), used.indices.to_numpy())
 
 
 def _ground(text: pa.Array) -> _Level:
@@ -373,7 +372,7 @@ def _check_nested(levels: Sequence[_Level], where: str) -> None:
         wrong = np.flatnonzero(above != upper.codes)
         if len(wrong):
             label = _shown(lower.labels[lower.codes[wrong[0]]])
-            both = " and ".join(_shown(upper.labels[codes[wrong[0]]]) for codes in (above, upper.codes))
+            both = " and ".join(_shown(upper.labels[codes[wrong[0]]]) for codes in (upper.codes, above))
             raise HierarchyError(
                 f"{where}: the levels do not nest. {label} of level {number - 1} stands under both {both} "
                 f"in level {number}. Give it one label there."
@@ -620,9 +619,8 @@ def _check_mapped(labels: pa.Array, to: Mapping[str, str], number: int, column: 
     """Every label below has one above; `*`, where others went, has itself."""
     covered = np.asarray(_keys(labels, to).is_valid())
     if number == 1:
-        hint = " (yes, no, on and off in quotes)" if {"true", "false"} & to.keys() else ""
         fault = f"Column '{column}': the map of level 1 lacks the values"
-        _check_covered(labels, covered, fault, f"Add each to its keys{hint}, {_OFFER}")
+        _check_covered(labels, covered, fault, f"Add each to its keys, {_OFFER}")
     else:
         covered |= np.asarray(pc.equal(labels, TOP).fill_null(False))
         fault = f"Column '{column}': the map of level {number} lacks, from level {number - 1},"
@@ -698,9 +696,9 @@ def _rows(text: str, where: str) -> list[list[str]]:
 
 
 def _delimiter(text: str) -> str:
-    """The delimiter of the first line that is not blank, by what stands outside quotes."""
-    first = next(line for line in text.splitlines() if line)
-    bare = re.sub(r'"[^"]*"', "", first)
+    """The delimiter of the first line, by what stands outside quotes; a line may run on within them."""
+    first = re.match(r'(?:"[^"]*"|[^\r\n])*', text.lstrip("\r\n"))
+    bare = re.sub(r'"[^"]*"', "", first[0] if first else "")
     return ";" if ";" in bare else max(",\t", key=bare.count)
 
 
@@ -723,22 +721,12 @@ def write_arx(levels: Levels, path: str | os.PathLike[str]) -> None:
     """Write ARX's form, `value;level1;…;*`, a line a value; the file appears whole or not at all."""
     columns = [_quoted(levels.of_values(level)) for level in range(levels.height + 1)]
     lines = pc.binary_join_element_wise(*columns, ";")
-    _write_whole(Path(path), "".join(f"{line}\n" for line in lines.to_pylist()))
+    with whole_file(Path(path)) as temporary:
+        content = "".join(f"{line}\n" for line in lines.to_pylist())
+        temporary.write_text(content, encoding="utf-8", newline="")
 
 
 def _quoted(text: pa.Array) -> pa.Array:
     """Cells of a CSV file: in quotes where they need them, empty where missing."""
     doubled = _joined('"', pc.replace_substring(text, '"', '""'), '"')
     return pc.if_else(pc.match_substring_regex(text, '[;"\r\n]'), doubled, text).fill_null("")
-
-
-def _write_whole(path: Path, text: str) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_text(text, encoding="utf-8", newline="")
-        part.replace(path)
-    except OSError as problem:
-        raise OutputError(f"{path} cannot be written: {problem.strerror}.") from problem
-    finally:
-        with suppress(OSError):
-            part.unlink()

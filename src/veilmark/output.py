@@ -8,7 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from veilmark.errors import OutputError
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from veilmark.errors import OptionError, OutputError
 
 
 @contextmanager
@@ -43,3 +48,22 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file, whole or not at all."""
     with whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def write_table(table: pa.Table, path: Path) -> None:
+    """Write CSV or Parquet by the suffix, whole or not at all."""
+    if path.suffix not in (".csv", ".parquet"):
+        raise OptionError(f"'{path}' must end in .csv or .parquet, so that it is known what to write.")
+    with whole_file(path) as temporary:
+        if path.suffix == ".parquet":
+            pq.write_table(table, temporary)
+        else:
+            pa_csv.write_csv(_plain(table), temporary, pa_csv.WriteOptions(quoting_style="needed"))
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Dictionaries as the values they stand for, which is what a CSV holds."""
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(i, field.name, pc.cast(table[i], field.type.value_type))
+    return table

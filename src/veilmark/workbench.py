@@ -5,14 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from veilmark import sample
 from veilmark.classes import ClassTable
 from veilmark.engines.duckdb import DuckDB, DuckTable
 from veilmark.errors import DataError, OptionError, StudyError, did_you_mean
 from veilmark.hierarchy import resolve
+from veilmark.output import write_table, write_text
 from veilmark.privacy.measures import Measures, Sensitive, measure_classes, rank_values
-from veilmark.study import Study
+from veilmark.study import Settings, Study
+
+if TYPE_CHECKING:
+    from veilmark.guess import Guess
 
 
 @contextmanager
@@ -105,3 +111,33 @@ def measure(
             other = open_other(engine, population, study.quasi, study.name)
             people = ClassTable.build(other, study.quasi)
         return measure_classes(classes, compare_by(study, classes), people, population_size, threshold)
+
+
+def open_study(path: str | os.PathLike[str], threads: int | None = None, memory: str | None = None) -> Study:
+    """Read a study file; `threads` and `memory` limit the engine."""
+    return Study.open(path, Settings(threads, memory))
+
+
+def init(data: str | os.PathLike[str], output: str | os.PathLike[str], force: bool = False) -> list[Guess]:
+    """Guess each column's role and hierarchy, and write the study file."""
+    from veilmark.guess import guess_columns, study_text
+
+    target = Path(output)
+    if target.exists() and not force:
+        raise OptionError(f"'{target}' exists already. Choose another name with -o, or replace it with --force.")
+    with DuckDB() as engine:
+        guesses = guess_columns(engine.open(os.fspath(data)))
+    source = os.path.relpath(data, target.resolve().parent)
+    write_text(target, study_text(source, guesses))
+    return guesses
+
+
+def make_sample(kind: str, output: str | os.PathLike[str], size: int, seed: int = 1) -> int:
+    """Write a made-up table, and say how many records it has."""
+    target = Path(output)
+    if kind == "voters" and target.suffix == ".parquet":
+        sample.write_voters(target, size, seed)
+        return size
+    table = sample.hospital(size, seed) if kind == "hospital" else sample.voters(size, seed)
+    write_table(table, target)
+    return len(table)

@@ -45,6 +45,7 @@ class DuckDB:
         settings |= {"memory_limit": memory} if memory else {}
         try:
             self.connection = duckdb.connect(config=settings)
+            self.connection.execute("SET enable_progress_bar=true; SET enable_progress_bar_print=false")
         except duckdb.Error as error:
             self._drop_folder()
             raise OptionError(

@@ -28,8 +28,8 @@ class Sensitive:
 
 @dataclass(frozen=True)
 class Diversity:
-    """l-diversity of the least diverse class: distinct values; exp of the entropy; and the c above which the table
-    is recursively (c, l)-diverse, at the distinct l (at 2 where that is 1)."""
+    """l-diversity of the least diverse class: distinct values; exp of the entropy; and the c above which the
+    table is recursively (c, l)-diverse, at the distinct l (at 2 where that is 1)."""
 
     distinct: int
     entropy: float
@@ -130,14 +130,21 @@ def _measure_attribute(classes: ClassTable, name: str, how: Sensitive) -> Attrib
         diversity=_measure_diversity(classes, name),
         t=distances[how.distance],
         t_by_distance=distances,
-        alpha=float(diversity.largest_share(classes, name).max()),
-        beta_basic=float(diversity.basic_beta(classes, name).max()),
-        beta_enhanced=float(diversity.enhanced_beta(classes, name).max()),
-        delta=float(diversity.disclosure(classes, name).max()),
+        alpha=_worst(diversity.largest_share(classes, name)),
+        beta_basic=_worst(diversity.basic_beta(classes, name)),
+        beta_enhanced=_worst(diversity.enhanced_beta(classes, name)),
+        delta=_worst(diversity.disclosure(classes, name)),
     )
 
 
+def _worst(amounts: np.ndarray) -> float:
+    """The largest over the classes; 0 where there are none."""
+    return float(amounts.max(initial=0.0))
+
+
 def _measure_diversity(classes: ClassTable, name: str) -> Diversity:
+    if not len(classes):
+        return Diversity(0, 0.0, None, 2)
     distinct = int(diversity.distinct_values(classes, name).min())
     at = max(distinct, 2)
     c = float(diversity.recursive_c(classes, name, at).max())
@@ -153,15 +160,18 @@ def _distances(classes: ClassTable, name: str, how: Sensitive) -> dict[str, floa
         found["ordered"] = lambda: closeness.ordered_distance(classes, name, rank)
     if levels is not None:
         found["hierarchical"] = lambda: closeness.hierarchical_distance(classes, name, levels)
-    return {distance: float(compute().max()) for distance, compute in found.items()}
+    return {distance: _worst(compute()) for distance, compute in found.items()}
 
 
 def measure_risk(
     classes: ClassTable, population: ClassTable | None, population_size: int | None, threshold: float
 ) -> Risks:
-    """Re-identification risks of a class table."""
+    """Re-identification risks of a class table.
+
+    Where only the population's size is known, a person in it is taken to be in as many classes as one here.
+    """
     size = classes.size
-    everyone = int(size.sum())
+    everyone = classes.total_records if classes.total_persons is None else classes.total_persons
     base = Risks(risk.prosecutor(size, threshold), risk.marketer(size))
     if population is not None:
         return _linked_risk(classes, population, base, threshold)
@@ -169,18 +179,18 @@ def measure_risk(
         return base
     if population_size < everyone:
         raise OptionError(
-            f"A population of {population_size:,} is smaller than the {everyone:,} in the table. Give the number of "
-            "people the table was drawn from."
+            f"A population of {population_size:,} is smaller than the {everyone:,} in the table. "
+            "Give the number of people the table was drawn from."
         )
-    sample = risk.summarize(risk.sample_risk(size, everyone / population_size), size, threshold)
-    uniques = population_uniques(size, population_size)
+    kept = everyone / population_size if everyone else 1.0
+    sample = risk.summarize(risk.sample_risk(size, kept), size, threshold)
+    uniques = population_uniques(size, round(size.sum() / kept))
     return Risks(base.prosecutor, base.marketer, sample=sample, population_uniques=uniques)
 
 
 def _linked_risk(classes: ClassTable, population: ClassTable, base: Risks, threshold: float) -> Risks:
-    found = classes.find_in(population)
     size = classes.size
-    linked = np.where(found >= 0, population.size[found], 0)
+    linked = np.append(population.size, 0)[classes.find_in(population)]
     share = size / np.maximum(linked, size)
     return Risks(
         base.prosecutor,
@@ -216,7 +226,7 @@ def rank_values(classes: ClassTable, name: str, order: list[str] | None) -> np.n
     unknown = [t for t in texts if t is not None and t not in place]
     if unknown:
         raise StudyError(
-            f"The order of '{name}' lacks the values {listing(unknown)}, which the data have. Add them to its order."
+            f"The order of '{name}' lacks the values {listing(unknown)}, which the data have. "
+            "Add them to its order."
         )
-    places = np.array([place.get(t, len(order)) if t is not None else len(order) for t in texts])
-    return np.argsort(np.argsort(places))
+    return np.argsort(np.argsort([len(order) if t is None else place[t] for t in texts]))

@@ -1,22 +1,26 @@
 """How many population uniques a sample hints at, by three models of the class sizes in the population.
 
-All start from the sample's class sizes and the population's size. They are estimates: where they disagree widely,
-none of them should carry a decision.
+All start from the sample's class sizes and the population's size. They are estimates: where they disagree
+widely, none of them should carry a decision.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from math import exp, expm1, log, log1p, sqrt
 
 import numpy as np
-from scipy.optimize import least_squares, minimize
-from scipy.special import gammaln
-from scipy.stats import hypergeom
+
+# scipy is imported where it is needed: it takes longer to load than all the rest, and few studies need it.
 
 
 @dataclass(frozen=True)
 class Uniques:
-    """Estimated population uniques as a share of the population, in 0..1; None where a model does not fit."""
+    """Estimated population uniques as a share of the population, in 0..1; None where a model does not fit.
+
+    A sample that has no uniques hints at none. One that has nothing else hints at nothing else, however small
+    it is: read a 1 as "no evidence against".
+    """
 
     zayatz: float | None
     pitman: float | None
@@ -29,84 +33,123 @@ class Uniques:
 def population_uniques(size: np.ndarray, population: int) -> Uniques:
     """Population uniques by each model, from class sizes in the sample."""
     sizes, counts = np.unique(size, return_counts=True)
-    sample = int((sizes * counts).sum())
-    if population <= sample:
-        share = float(counts[sizes == 1].sum() / max(sample, 1))
+    sample, _, ones = _totals(sizes, counts)
+    if population <= sample or ones in (0, sample):
+        share = ones / sample if sample else 0.0
         return Uniques(share, share, share)
 
-    def share_of(uniques: float | None) -> float | None:
-        return None if uniques is None else float(np.clip(uniques / population, 0.0, 1.0))
+    def clipped(share: float | None) -> float | None:
+        return None if share is None else float(np.clip(share, 0.0, 1.0))
 
     models = (zayatz, pitman, shifted_negative_binomial)
-    return Uniques(*(share_of(model(sizes, counts, population)) for model in models))
+    return Uniques(*(clipped(model(sizes, counts, population)) for model in models))
+
+
+def _totals(sizes: np.ndarray, counts: np.ndarray) -> tuple[int, int, int]:
+    """The sample's size, its classes, and how many of them have one record."""
+    return int((sizes * counts).sum()), int(counts.sum()), int(counts[sizes == 1].sum())
 
 
 def zayatz(sizes: np.ndarray, counts: np.ndarray, population: int) -> float:
     """Zayatz 1991: sample uniques times P(population unique | sample unique) over the sampling fraction.
 
-    The class sizes' distribution in the population is taken from the sample.
+    The population's classes are taken to be as large as the sample's, so that small samples overestimate.
     """
-    sample = int((sizes * counts).sum())
-    alone = hypergeom.pmf(1, population, np.minimum(sizes, population), sample)
-    fraction = sample / population
-    ones = counts[sizes == 1].sum()
-    expected = (counts * alone).sum()
-    return float(ones * (ones * fraction / expected) / fraction) if ones else 0.0
+    sample, _, ones = _totals(sizes, counts)
+    kept = sample / population
+    expected = float((counts * _one_of(sizes, sample, population)).sum())
+    return ones / sample * (ones * kept / expected)
 
 
-def pitman(sizes: np.ndarray, counts: np.ndarray, population: int) -> float | None:
-    """Pitman's sampling formula (Hoshino 2001), fitted by maximum likelihood; uniques expected at that size."""
-    fitted = _fit_pitman(sizes, counts)
-    if fitted is None:
-        return None
-    alpha, theta = fitted
-    log_share = gammaln(theta + alpha + population - 1) - gammaln(theta + alpha)
-    log_share += gammaln(theta + 1) - gammaln(theta + population)
-    return float(population * np.exp(log_share))
+def _one_of(sizes: np.ndarray, sample: int, population: int) -> np.ndarray:
+    """The hypergeometric chance that just one of a class comes into the sample."""
+    from scipy.special import gammaln
+
+    left_out = gammaln(population - sample + 1) - gammaln(population - sample - sizes + 2)
+    ways = gammaln(population) - gammaln(population - sizes + 1)
+    chance: np.ndarray = sizes * sample / population * np.exp(left_out - ways)
+    return chance
 
 
-def _fit_pitman(sizes: np.ndarray, counts: np.ndarray) -> tuple[float, float] | None:
-    classes, sample = int(counts.sum()), int((sizes * counts).sum())
-    if classes < 2 or classes == sample:
-        return None
+def pitman(sizes: np.ndarray, counts: np.ndarray, population: int) -> float:
+    """Pitman's sampling formula (Hoshino 2001), fitted by maximum likelihood: the chance to be alone among N.
 
-    def loss(x: np.ndarray) -> float:
-        alpha, theta = 1 / (1 + np.exp(-x[0])), np.exp(x[1])
-        ratio = theta / alpha
-        new = (classes - 1) * np.log(alpha) + gammaln(ratio + classes) - gammaln(ratio + 1)
-        old = (counts * (gammaln(sizes - alpha) - gammaln(1 - alpha))).sum()
-        every = gammaln(theta + sample) - gammaln(theta + 1)
-        return float(every - new - old)
+    That is Γ(θ+α+N-1)/Γ(θ+N) · Γ(θ+1)/Γ(θ+α). At α = 0 it is Ewens' formula.
+    """
+    from scipy.special import poch
 
-    start = np.array([0.0, np.log(max(classes, 2))])
-    best = minimize(loss, start, method="Nelder-Mead", options={"maxiter": 2000, "xatol": 1e-6, "fatol": 1e-6})
-    return float(1 / (1 + np.exp(-best.x[0]))), float(np.exp(best.x[1]))
+    alpha, theta = fit_pitman(sizes, counts)
+    return float(poch(theta + population, alpha - 1) / poch(theta + 1, alpha - 1))
+
+
+def fit_pitman(sizes: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
+    """(α, θ), 0 ≤ α < 1 and θ > -α, that make the sample likeliest; some but not all of it must be unique.
+
+    At each α the likelihood rises and then falls with θ, and so does what is left of it with α.
+    """
+    from scipy.optimize import brentq
+    from scipy.special import digamma
+
+    sample, classes, _ = _totals(sizes, counts)
+
+    def best_theta(alpha: float) -> float:
+        def slope(x: float) -> float:
+            theta = exp(x) - alpha
+            return _rising(theta, alpha, classes - 1)[0] - _rising(theta, 1.0, sample - 1)[0]
+
+        return float(exp(brentq(slope, -20, 50)) - alpha)
+
+    def slope(alpha: float) -> float:
+        joined = counts @ (digamma(sizes - alpha) - digamma(1 - alpha))
+        return float(_rising(best_theta(alpha), alpha, classes - 1)[1] - joined)
+
+    highest = 1 - 1e-6
+    if slope(0.0) <= 0:
+        return 0.0, best_theta(0.0)
+    alpha = float(brentq(slope, 0.0, highest)) if slope(highest) < 0 else highest
+    return alpha, best_theta(alpha)
+
+
+def _rising(theta: float, alpha: float, m: int) -> tuple[float, float]:
+    """Σ 1/(θ+iα) and Σ i/(θ+iα) over i = 1..m; a series where α is so small that digammas would cancel."""
+    from scipy.special import digamma
+
+    if alpha * m < 1e-3 * theta:
+        x, one, two = alpha / theta, m * (m + 1) / 2, m * (m + 1) * (2 * m + 1) / 6
+        three = one * one
+        return (m - x * (one - x * (two - x * three))) / theta, (one - x * (two - x * three)) / theta
+    ratio = theta / alpha
+    inverse = float(digamma(ratio + m + 1) - digamma(ratio + 1)) / alpha
+    return inverse, (m - theta * inverse) / alpha
 
 
 def shifted_negative_binomial(sizes: np.ndarray, counts: np.ndarray, population: int) -> float | None:
     """Chen and Keller-McNulty 1998: class sizes less one are negative binomial in the population.
 
-    Fitted so that the population's size, the sample's classes and the sample's uniques come out.
+    Fitted so that the population's size, the sample's classes and the sample's uniques come out. (They take
+    the number of population classes from elsewhere, and fit the sample's uniques and pairs.) None where even
+    classes of like size would show more uniques than the sample has, by over two standard errors.
     """
-    sample, classes = int((sizes * counts).sum()), int(counts.sum())
-    ones = int(counts[sizes == 1].sum())
-    if not ones or classes < 2:
-        return 0.0 if not ones else None
+    from scipy.optimize import brentq
+
+    sample, classes, ones = _totals(sizes, counts)
     kept = sample / population
 
-    def implied(x: np.ndarray) -> tuple[float, float, float]:
-        alpha, p = np.exp(x[0]), 1 / (1 + np.exp(-x[1]))
-        groups = population / (1 + alpha * (1 - p) / p)
-        rest = 1 - (1 - p) * (1 - kept)
-        none = (1 - kept) * (p / rest) ** alpha
-        one = kept * (p / rest) ** alpha * (1 + (1 - kept) * alpha * (1 - p) / rest)
-        return groups * (1 - none), groups * one, groups * p**alpha
+    def expect(log_odds: float) -> tuple[float, float]:
+        """Uniques in the sample and their share of the population, given the odds (1-p)/p."""
+        odds = exp(log_odds)
+        rate = log1p(odds * kept) / odds
 
-    def miss(x: np.ndarray) -> np.ndarray:
-        seen, alone, _ = implied(x)
-        return np.array([np.log(seen / classes), np.log(alone / ones)])
+        def surplus(log_mean: float) -> float:
+            mean = exp(log_mean)
+            return -population / (1 + mean) * expm1(log1p(-kept) - mean * rate) - classes
 
-    starts = [(a, b) for a in (-3.0, 0.0, 3.0) for b in (-6.0, -2.0, 1.0)]
-    fits = [least_squares(miss, start, bounds=([-12, -20], [12, 12])) for start in starts]
-    best = min(fits, key=lambda fit: fit.cost)
-    return implied(best.x)[2] if best.cost < 1e-4 else None
+        mean = exp(brentq(surplus, -30, log(population)))
+        alone = sample / (1 + mean) * exp(-mean * rate) * (1 + (1 - kept) * mean / (1 + odds * kept))
+        return alone, exp(-mean * log1p(odds) / odds) / (1 + mean)
+
+    lowest, highest = -14.0, 45.0
+    fewest, share = expect(lowest)
+    if ones <= fewest:
+        return share if ones >= fewest - 2 * sqrt(fewest) else None
+    return expect(brentq(lambda x: expect(x)[0] - ones, lowest, highest))[1]

@@ -1,4 +1,7 @@
-"""Re-identification risk of classes, by what the intruder knows (El Emam 2013; Benedetti and Franconi 1998)."""
+"""Re-identification risk of classes, by what the intruder knows.
+
+El Emam 2013; Benedetti and Franconi 1998.
+"""
 
 from __future__ import annotations
 
@@ -48,15 +51,28 @@ def marketer(size: np.ndarray, linked: np.ndarray | None = None) -> float:
 
 
 def sample_risk(size: np.ndarray, share: np.ndarray | float) -> np.ndarray:
-    """Benedetti and Franconi's individual risk of a class with `size` in the sample, `share` = size/population.
+    """Benedetti and Franconi's individual risk of a class of `size` in the sample; `share` = size/population.
 
-    At share 1 the population class is the sample's, and the risk 1/size.
+    E[1/F | f] where the population class F is negative binomial; beyond f = 2 their approximation. At share 1
+    the population class is the sample's, and the risk 1/size.
     """
-    p = np.clip(np.broadcast_to(np.asarray(share, dtype=float), size.shape), 1e-12, 1.0)
+    p = np.broadcast_to(np.clip(np.asarray(share, dtype=float), np.finfo(float).tiny, 1.0), size.shape)
     q = 1 - p
-    near = q < 1e-4
-    odds = p / np.where(near, 1.0, q)
-    log = -np.log(p)
-    one = np.where(near, 1 - q / 2, odds * log)
-    two = np.where(near, 0.5 - q / 6, odds - odds**2 * log)
+    one, two = _risk_of_one(p, q), _risk_of_two(p, q)
     return np.select([size == 1, size == 2], [one, two], p / (size - q))
+
+
+def _risk_of_one(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """p/q · ln(1/p), where q = 1 - p may be 0."""
+    log = np.where(p < 0.5, -np.log(p), -np.log1p(-np.minimum(q, 0.5)))
+    risk: np.ndarray = np.divide(p * log, q, out=np.ones_like(p), where=q > 0)
+    return risk
+
+
+def _risk_of_two(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """p/q - (p/q)² · ln(1/p); near p = 1, where the two terms cancel, the series p · Σ q^i / ((i+1)(i+2))."""
+    near = q < 0.1
+    terms = [1 / ((i + 1) * (i + 2)) for i in range(16)]
+    series = np.polynomial.polynomial.polyval(np.where(near, q, 0.0), terms)
+    plain = p / np.where(near, 1.0, q) * (1 - _risk_of_one(p, q))
+    return np.where(near, p * series, plain)

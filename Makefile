@@ -1,0 +1,54 @@
+# `make demo` and `make test` need Python 3.11+ and make; everything else they install into .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ROWS ?= 13000000
+
+.PHONY: help demo test test-heavy lint format bench clean
+
+help:
+	@echo "make demo        run the whole story on made-up data"
+	@echo "make test        install what the tests need, check the code, run all tests"
+	@echo "make test-heavy  the large cases too"
+	@echo "make lint        style and types"
+	@echo "make format      put the code in shape"
+	@echo "make bench       speed against bare group-bys (ROWS=13000000)"
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "veilmark needs Python 3.11 or newer; name one with: make PYTHON=python3.12 …"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.core: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml $(VENV)/.core
+	$(BIN)/python -m pip install --quiet --group test --group lint
+	@touch $@
+
+demo: $(VENV)/.core
+	$(BIN)/veilmark demo veilmark-demo
+
+test: lint
+	$(BIN)/pytest -n 2
+
+test-heavy: $(VENV)/.dev
+	$(BIN)/pytest -m "heavy or not heavy"
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks --rows $(ROWS)
+
+clean:
+	rm -rf $(VENV) build dist veilmark-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,23 @@
+"""`make bench`."""
+
+from __future__ import annotations
+
+import argparse
+
+from benchmarks import foundation
+
+SUITES = {"foundation": foundation.run}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("suites", nargs="*", default=[], choices=[[], *SUITES])
+    parser.add_argument("--rows", type=int, default=13_000_000)
+    options = parser.parse_args()
+    for name in options.suites or SUITES:
+        for comparison in SUITES[name](options.rows):
+            print(comparison, flush=True)
+
+
+if __name__ == "__main__":
+    main()

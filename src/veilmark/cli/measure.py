@@ -1,0 +1,47 @@
+"""`veilmark measure`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from veilmark.cli.options import JsonOption, MemoryOption, StudyArgument, ThreadsOption, print_json
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command(rich_help_panel="1  Score: how badly could it be misused?")(measure)
+
+
+def measure(
+    study: StudyArgument,
+    data: Annotated[
+        Path | None, typer.Option(help="Measure this table by the study's roles, in place of its source.")
+    ] = None,
+    population: Annotated[
+        Path | None, typer.Option(help="A table of everybody, for the risk of an intruder who has it.")
+    ] = None,
+    population_size: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Only the number of people the table was drawn from.")
+    ] = None,
+    threshold: Annotated[float, typer.Option(help="Report the share of records whose risk is over this.")] = 0.2,
+    threads: ThreadsOption = None,
+    memory: MemoryOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure a table as it stands: k, l, t and the risk of re-identification.
+
+    A class is the records that share all quasi-identifiers; a missing value is a category of its own. Where the
+    study names a person column, k and the risks count persons.
+    """
+    from veilmark import workbench
+    from veilmark.cli import show
+
+    opened = workbench.open_study(study, threads, memory)
+    result = workbench.measure(opened, data, population, population_size, threshold)
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        show.measures(result, opened, data)

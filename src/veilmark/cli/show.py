@@ -1,0 +1,88 @@
+"""Results for a person to read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from veilmark.privacy.measures import AttributeMeasures, Measures, Risks
+from veilmark.study import Study
+
+
+def measures(result: Measures, study: Study, data: Path | None = None, console: Console | None = None) -> None:
+    """What `veilmark measure` prints."""
+    console = console or Console()
+    who = "records" if result.persons is None else "persons"
+    people = "" if result.persons is None else f" of {result.persons:,} persons"
+    console.print(f"\n[bold]{data or study.label}[/bold]: {result.records:,} records{people}, {result.classes:,} classes")
+    console.print(f"by {', '.join(study.quasi) or 'no quasi-identifier'}\n")
+    console.print(f"[bold]k = {result.k:,}[/bold]  {_in_words(result, who)}\n")
+    if result.attributes:
+        console.print(_attributes(result.attributes))
+    console.print(_risks(result.risk, who))
+    for line in _remarks(result, study):
+        console.print(line, style="dim")
+
+
+def _in_words(result: Measures, who: str) -> str:
+    one = who[:-1]
+    if result.k == 1:
+        alone = f"{result.uniques:,} {who} stand" if result.uniques > 1 else f"1 {one} stands"
+        return f"{alone} alone in a class: who knows the quasi-identifiers finds them."
+    return f"every {one} shares its quasi-identifiers with at least {result.k - 1:,} others."
+
+
+def _table(title: str) -> Table:
+    return Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+
+
+def _attributes(attributes: dict[str, AttributeMeasures]) -> Table:
+    table = _table("Sensitive attributes, each number of the worst class")
+    table.add_column("attribute", overflow="fold", min_width=9)
+    for name in ("values (l)", "entropy l", "(c,l)", "t", "α", "β", "β+", "δ"):
+        table.add_column(name, justify="right")
+    for name, a in attributes.items():
+        d = a.diversity
+        c = f"({d.recursive_c:.3g}, {d.recursive_l})" if d.recursive_c is not None else "-"
+        numbers = (a.t, a.alpha, a.beta_basic, a.beta_enhanced, a.delta)
+        table.add_row(name, str(d.distinct), f"{d.entropy:.2f}", c, *(f"{x:.3f}" for x in numbers))
+    return table
+
+
+def _risks(risk: Risks, who: str) -> Table:
+    table = _table("Risk of re-identification")
+    table.add_column("intruder")
+    for name in ("highest", "mean", f"{who} over {risk.prosecutor.threshold:g}"):
+        table.add_column(name, justify="right")
+    named = {
+        "prosecutor: knows that the target is in the table": risk.prosecutor,
+        "journalist: has the population table": risk.journalist,
+        "sample risk (Benedetti-Franconi)": risk.sample,
+    }
+    for name, r in named.items():
+        if r is not None:
+            table.add_row(name, f"{r.max:.4f}", f"{r.mean:.4f}", f"{r.over:.1%}")
+    table.add_row("marketer: matches everybody", "", f"{risk.marketer:.4f}", "")
+    return table
+
+
+def _remarks(result: Measures, study: Study) -> list[str]:
+    lines = []
+    if not result.attributes:
+        lines.append("The study names no sensitive attribute, so l, t, α, β and δ are not measured.")
+    if not study.quasi:
+        lines.append("The study names no quasi-identifier, so all records are one class.")
+    if result.missing:
+        listed = ", ".join(f"{name} {count:,}" for name, count in result.missing.items())
+        lines.append(f"Missing values, each a category of its own: {listed}.")
+    uniques = result.risk.population_uniques
+    if uniques is not None:
+        shares = (("Zayatz", uniques.zayatz), ("Pitman", uniques.pitman), ("SNB", uniques.snb))
+        listed = ", ".join(f"{name} {share:.3%}" if share is not None else f"{name} -" for name, share in shares)
+        lines.append(f"Unique in the population, estimated: {listed}.")
+    if result.risk.unlinked_classes:
+        lines.append(f"{result.risk.unlinked_classes:,} classes have fewer people in the population than in the table.")
+    return lines
