@@ -26,7 +26,7 @@ def class_table(path: str, columns: Sequence[str]) -> Callable[[], object]:
 
 
 def measure(path: str, columns: Sequence[str]) -> Callable[[], object]:
-    import scipy.optimize  # noqa: F401 - imports are not what is timed
+    import scipy.optimize
     import scipy.stats  # noqa: F401
 
     from veilmark import workbench

@@ -85,7 +85,7 @@ def test_roll_up_counts_everybody_once(engine, rows, person, zip_level, sex_leve
     levels = [resolve(s, d, c) for s, d, c in zip(specs, classes.domains, classes.columns, strict=True)]
 
     def up(row):
-        masked = row[1] if row[1] is None and zip_level < 2 else ((row[1] or "") [: 2 - zip_level] + "*" * zip_level)
+        masked = row[1] if row[1] is None and zip_level < 2 else ((row[1] or "")[: 2 - zip_level] + "*" * zip_level)
         return (masked, row[2] if sex_level == 0 else "*")
 
     check(classes.roll_up(levels, (zip_level, sex_level)), rows, up, person)

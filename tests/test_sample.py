@@ -171,7 +171,7 @@ def test_broken_off_file_is_removed(tmp_path, monkeypatch, small_chunks):
 def test_unwritable_path(tmp_path):
     (tmp_path / "file").touch()
     for folder in ("nowhere", "file"):
-        with pytest.raises(OutputError, match="cannot write"):
+        with pytest.raises(OutputError, match="cannot be written"):
             write_voters(tmp_path / folder / "voters.parquet", 10)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,9 +54,7 @@ def encode(table: pa.Table, columns: Sequence[str]) -> Cells:
     settled = table["settled"].to_numpy().astype(np.int64) if "settled" in table.column_names else None
     keys, _ = pack(codes, [len(d) for d in domains])
     order = np.argsort(keys, kind="stable")
-    return Cells(
-        tuple(columns), domains, codes[:, order], records[order], None if settled is None else settled[order]
-    )
+    return Cells(tuple(columns), domains, codes[:, order], records[order], None if settled is None else settled[order])
 
 
 def _encode_column(column: pa.ChunkedArray, name: str) -> tuple[Domain, np.ndarray]:
@@ -95,12 +93,32 @@ def number(keys: np.ndarray, bound: int) -> tuple[np.ndarray, np.ndarray]:
     return distinct, position[keys]
 
 
+def locate(
+    codes: np.ndarray, domains: Sequence[Domain], among: np.ndarray, their_domains: Sequence[Domain]
+) -> np.ndarray:
+    """For each combination its position among others over the same columns, -1 where it is not there."""
+    mine = np.empty_like(codes)
+    for i, (domain, theirs) in enumerate(zip(domains, their_domains, strict=True)):
+        mine[i] = theirs.codes_of(domain.text)[codes[i]]
+    known = np.all(mine >= 0, axis=0)
+    count = among.shape[1]
+    keys, _ = pack(np.concatenate([among, mine[:, known]], axis=1), [len(d) for d in their_domains])
+    present, wanted = keys[:count], keys[count:]
+    order = None if np.all(present[1:] > present[:-1]) else np.argsort(present, kind="stable")
+    ordered = present if order is None else present[order]
+    place = np.minimum(np.searchsorted(ordered, wanted), max(count - 1, 0))
+    result = np.full(codes.shape[1], -1, dtype=np.int64)
+    if count:
+        result[known] = np.where(ordered[place] == wanted, place if order is None else order[place], -1)
+    return result
+
+
 def total(index: np.ndarray, amounts: np.ndarray, groups: int) -> np.ndarray:
     """Sums of whole-number amounts by group."""
     return np.bincount(index, weights=amounts, minlength=groups).astype(np.int64)
 
 
-def count_batches(batches: Sequence[pa.RecordBatch], domains: Sequence[Domain], columns: Sequence[str]) -> Cells:
+def count_batches(batches: Iterable[pa.RecordBatch], domains: Sequence[Domain], columns: Sequence[str]) -> Cells:
     """Cells by adding rows up in an array over all possible combinations: for small products of domains.
 
     The batches may come from any source that yields Arrow; `domains` must cover them.

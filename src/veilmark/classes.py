@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from veilmark.cells import Cells, number, pack, total
+from veilmark.cells import Cells, locate, number, pack, total
 from veilmark.domain import Domain
 
 if TYPE_CHECKING:
@@ -58,9 +58,7 @@ class Tally:
         position = np.cumsum(chosen) - 1
         stay = chosen[self.wander_group]
         settled = None if self.settled is None else self.settled[chosen]
-        return Tally(
-            self.records[chosen], settled, position[self.wander_group[stay]], self.wander_person[stay]
-        )
+        return Tally(self.records[chosen], settled, position[self.wander_group[stay]], self.wander_person[stay])
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +188,12 @@ class ClassTable:
         histograms = {name: h.merge(index) for name, h in self.histograms.items()}
         tally = self.tally.merge(index, len(distinct))
         return replace(
-            self, domains=tuple(domains), codes=codes[:, first], tally=tally, histograms=histograms, joint=None
+            self,
+            domains=tuple(domains),
+            codes=codes[:, first],
+            tally=tally,
+            histograms=histograms,
+            joint=None,
         )
 
     def roll_up(self, levels: Sequence[Levels], node: Sequence[int]) -> ClassTable:
@@ -215,19 +218,7 @@ class ClassTable:
     def find_in(self, other: ClassTable) -> np.ndarray:
         """For each class its position in another class table over the same columns, -1 where it is not there."""
         theirs = [other.columns.index(c) for c in self.columns]
-        codes = np.empty_like(self.codes)
-        for i, j in enumerate(theirs):
-            codes[i] = other.domains[j].codes_of(self.domains[i].text)[self.codes[i]]
-        known = np.all(codes >= 0, axis=0)
-        both = np.concatenate([other.codes[theirs], codes[:, known]], axis=1)
-        keys, _ = pack(both, [len(other.domains[j]) for j in theirs])
-        order = np.argsort(keys[: len(other)], kind="stable")
-        sorted_keys, wanted = keys[: len(other)][order], keys[len(other) :]
-        place = np.minimum(np.searchsorted(sorted_keys, wanted), max(len(other) - 1, 0))
-        result = np.full(len(self), -1, dtype=np.int64)
-        if len(other):
-            result[known] = np.where(sorted_keys[place] == wanted, order[place], -1)
-        return result
+        return locate(self.codes, self.domains, other.codes[theirs], [other.domains[j] for j in theirs])
 
 
 def _distinct_pairs(group: np.ndarray, person: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -237,9 +228,7 @@ def _distinct_pairs(group: np.ndarray, person: np.ndarray) -> tuple[np.ndarray, 
     return pairs[0], pairs[1]
 
 
-def _histogram(
-    owner: np.ndarray, value: np.ndarray, domain: Domain, records: np.ndarray, classes: int
-) -> Histogram:
+def _histogram(owner: np.ndarray, value: np.ndarray, domain: Domain, records: np.ndarray, classes: int) -> Histogram:
     """The histogram of one column of cells that are ordered by class."""
     size = len(domain)
     cells, position = number(owner * size + value, classes * size)

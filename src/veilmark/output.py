@@ -22,7 +22,9 @@ def whole_file(path: Path) -> Iterator[Path]:
     try:
         handle, name = tempfile.mkstemp(prefix=".veilmark-", suffix=path.suffix, dir=path.parent)
     except OSError as error:
-        raise OutputError(f"'{path}' cannot be written: {error.strerror}. Check the folder and its permissions.") from None
+        raise OutputError(
+            f"'{path}' cannot be written: {error.strerror}. Check the folder and its permissions."
+        ) from None
     os.close(handle)
     temporary = Path(name)
     try:

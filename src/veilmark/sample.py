@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from veilmark.errors import OptionError, OutputError
+from veilmark.errors import OptionError
+from veilmark.output import whole_file
 
 Codes = npt.NDArray[np.intp]
 Shares = npt.NDArray[np.float64]
@@ -152,7 +152,7 @@ def write_voters(path: str | os.PathLike[str], rows: int, seed: int = 1) -> None
     batches = _voter_batches(rows, seed)
     coded = [name for name in VOTERS_SCHEMA.names if name != "voter_id"]
     with (
-        _renamed_when_done(Path(path)) as part,
+        whole_file(Path(path)) as part,
         pq.ParquetWriter(part, VOTERS_SCHEMA, use_dictionary=coded) as writer,
     ):
         for batch in batches:
@@ -181,20 +181,6 @@ def _refuse_negative(**options: int) -> None:
     for name, value in options.items():
         if value < 0:
             raise OptionError(f"{name} is {value}; it must be 0 or more.")
-
-
-@contextmanager
-def _renamed_when_done(path: Path) -> Iterator[Path]:
-    """A temporary name beside `path`, so that a broken-off file never looks finished."""
-    part = path.with_name(path.name + ".part")
-    try:
-        yield part
-        part.replace(path)
-    except OSError as error:
-        raise OutputError(f"cannot write '{path}': {error}") from error
-    finally:
-        with suppress(OSError):
-            part.unlink()
 
 
 # Draws.
@@ -373,9 +359,7 @@ _PATIENT_AGES = 96
 _PATIENT_KNOTS = (0, 1, 12, 25, 40, 55, 70, 85, 95)
 _PATIENT_CURVE = (3.0, 1.2, 0.5, 0.9, 1.0, 1.2, 1.4, 0.9, 0.15)
 
-_TOWN_ZIPS = [
-    f"{area}{number}" for area in ("012", "013", "014", "120", "121", "128") for number in range(30, 40)
-]
+_TOWN_ZIPS = [f"{area}{number}" for area in ("012", "013", "014", "120", "121", "128") for number in range(30, 40)]
 _TOWN_RACES = (70, 11, 10, 5, 0.6, 1.4, 2)
 
 _MARITAL_FROM_AGE = (18, 30, 45, 65)

@@ -62,7 +62,9 @@ class Attribute(_Strict):
     @model_validator(mode="after")
     def _fits_role(self) -> Attribute:
         if self.role != "sensitive" and (self.weights or self.order or self.distance != "equal"):
-            raise ValueError(f"weights, distance and order belong to role sensitive, and this one's role is {self.role}")
+            raise ValueError(
+                f"weights, distance and order belong to role sensitive, and this one's role is {self.role}"
+            )
         if self.distance == "hierarchical" and self.hierarchy is None:
             raise ValueError("distance: hierarchical needs a hierarchy")
         return self
@@ -72,7 +74,7 @@ class StudySpec(_Strict):
     """The study file."""
 
     version: Literal[1]
-    source: str | FileSource | None = None
+    source: FileSource | str | None = None
     person: str | None = None
     attributes: dict[str, Attribute] = Field(default_factory=dict)
 

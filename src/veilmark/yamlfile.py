@@ -122,9 +122,15 @@ def explain(problem: ValidationError, model: type[BaseModel], document: Document
     if fault["type"] == "literal_error":
         expected = re.findall(r"'([^']*)'", fault["ctx"]["expected"])
         given = fault["input"]
-        return f"{where}: '{given}' is not known.{did_you_mean(str(given), expected)} Use one of: {', '.join(expected)}."
+        return (
+            f"{where}: '{given}' is not known.{did_you_mean(str(given), expected)} Use one of: {', '.join(expected)}."
+        )
     message = fault["msg"].removeprefix("Value error, ").rstrip(".")
-    given = "" if isinstance(fault["input"], dict | list) or fault["type"] == "value_error" else f" (given: {fault['input']!r})"
+    given = (
+        ""
+        if isinstance(fault["input"], dict | list) or fault["type"] == "value_error"
+        else f" (given: {fault['input']!r})"
+    )
     return f"{where}: {message}{given}."
 
 

@@ -221,9 +221,7 @@ class TestComplete:
 
     def test_separate_groups_are_named(self) -> None:
         split = PairwiseMatrix.from_judgements({("a", "b"): 2, ("c", "d"): 3}, source="panel.csv")
-        with pytest.raises(
-            WeightsError, match=r"panel\.csv has 2 groups .*'a', 'b'; 'c', 'd'\. Judge at least"
-        ):
+        with pytest.raises(WeightsError, match=r"panel\.csv has 2 groups .*'a', 'b'; 'c', 'd'\. Judge at least"):
             complete(split)
 
 
@@ -264,9 +262,7 @@ class TestRead:
 
     def test_acceptance_form(self, tmp_path: Path) -> None:
         rows = "".join(f"{n},{','.join(map(str, row))}\n" for n, row in zip("abc", SAATY, strict=True))
-        assert priorities(read_matrix(write(tmp_path, ",a,b,c\n" + rows))).weights == pytest.approx(
-            GOLDEN, abs=1e-6
-        )
+        assert priorities(read_matrix(write(tmp_path, ",a,b,c\n" + rows))).weights == pytest.approx(GOLDEN, abs=1e-6)
 
     @pytest.mark.parametrize(
         ("text", "words"),
@@ -302,9 +298,7 @@ class TestRead:
         assert "\n" not in str(caught.value)
 
     def test_a_hundredth_of_rounding_passes(self, tmp_path: Path) -> None:
-        assert read_matrix(write(tmp_path, ",a,b\na,1,3\nb,0.33,1\n")).values[0, 1] == pytest.approx(
-            3.015, abs=1e-3
-        )
+        assert read_matrix(write(tmp_path, ",a,b\na,1,3\nb,0.33,1\n")).values[0, 1] == pytest.approx(3.015, abs=1e-3)
 
     def test_no_file(self, tmp_path: Path) -> None:
         with pytest.raises(WeightsError, match=r"none\.csv does not exist"):
@@ -348,16 +342,12 @@ class TestPairwiseMatrix:
             PairwiseMatrix.from_judgements({("a", "c"): 2}, names=["a", "b"])
 
     def test_sentence_writes_fractions(self) -> None:
-        assert (
-            str(Revisit("a", "b", 1 / 3, 0.41)) == "'a' against 'b' is judged 1/3, the weights suggest 0.41"
-        )
+        assert str(Revisit("a", "b", 1 / 3, 0.41)) == "'a' against 'b' is judged 1/3, the weights suggest 0.41"
 
 
 class TestHierarchical:
     ATTRIBUTES = PairwiseMatrix.from_judgements({("Disease", "Age"): 4})
-    DISEASE = PairwiseMatrix.from_judgements(
-        {("HIV", "Flu"): 3, ("HIV", "Migraine"): 5, ("Flu", "Migraine"): 3}
-    )
+    DISEASE = PairwiseMatrix.from_judgements({("HIV", "Flu"): 3, ("HIV", "Migraine"): 5, ("Flu", "Migraine"): 3})
     AGE = PairwiseMatrix.from_judgements({("<30", "30+"): 1})
 
     def test_products_by_hand(self) -> None:
@@ -395,9 +385,7 @@ class TestHierarchical:
         assert set(told) == {"weights", "consistency_ratio", "attributes", "within"}
 
     def test_attribute_without_values(self) -> None:
-        with pytest.raises(
-            WeightsError, match=r"'Age', but there is no matrix of its values\. Did you mean 'age'\?"
-        ):
+        with pytest.raises(WeightsError, match=r"'Age', but there is no matrix of its values\. Did you mean 'age'\?"):
             hierarchical(self.ATTRIBUTES, {"Disease": self.DISEASE, "age": self.AGE})
 
     def test_values_without_attribute(self) -> None:
@@ -452,9 +440,7 @@ class TestAggregate:
             aggregate([])
 
     def test_other_names(self) -> None:
-        with pytest.raises(
-            WeightsError, match=r"Expert 2 .* other names than expert 1: 'b', 'z' in one only"
-        ):
+        with pytest.raises(WeightsError, match=r"Expert 2 .* other names than expert 1: 'b', 'z' in one only"):
             aggregate([matrix([[1, 2], [1 / 2, 1]]), matrix([[1, 2], [1 / 2, 1]], names="az")])
 
 

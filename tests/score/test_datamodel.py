@@ -136,9 +136,7 @@ class TestInference:
         assert weights["A"] == pytest.approx({"x": 0.2 * (1 + 0.5 * 0.2), "y": 0.1})
 
     def test_own_inference_stands_for_the_inherited_one(self) -> None:
-        weights = model(
-            {"A": attribute(0.2), "B": attribute(0.4)}, ("A", "B", 0.5), ("A=x", "B", 1)
-        ).weights()
+        weights = model({"A": attribute(0.2), "B": attribute(0.4)}, ("A", "B", 0.5), ("A=x", "B", 1)).weights()
         assert weights["A"] == pytest.approx({"x": 0.2 * 1.4, "y": 0.1 * 1.2})
 
     def test_inherited_from_a_concept_above(self) -> None:
@@ -147,9 +145,7 @@ class TestInference:
 
     def test_infers_inside_a_concept(self) -> None:
         inside = model({"A": attribute(0.2, infers={"B": 0.5}), "B": attribute(0.4)})
-        assert (
-            inside.weights() == model({"A": attribute(0.2), "B": attribute(0.4)}, ("A", "B", 0.5)).weights()
-        )
+        assert inside.weights() == model({"A": attribute(0.2), "B": attribute(0.4)}, ("A", "B", 0.5)).weights()
 
     def test_a_concept_without_values_can_be_inferred(self) -> None:
         assert model({"A": attribute(0.2), "B": {"sensitivity": 0.4}}, ("A", "B", 1)).weights() == {

@@ -24,7 +24,8 @@ def measure(
         Path | None, typer.Option(help="A table of everybody, for the risk of an intruder who has it.")
     ] = None,
     population_size: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Only the number of people the table was drawn from.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Only the number of people the table was drawn from."),
     ] = None,
     threshold: Annotated[float, typer.Option(help="Report the share of records whose risk is over this.")] = 0.2,
     threads: ThreadsOption = None,

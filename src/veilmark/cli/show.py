@@ -17,7 +17,9 @@ def measures(result: Measures, study: Study, data: Path | None = None, console: 
     console = console or Console()
     who = "records" if result.persons is None else "persons"
     people = "" if result.persons is None else f" of {result.persons:,} persons"
-    console.print(f"\n[bold]{data or study.label}[/bold]: {result.records:,} records{people}, {result.classes:,} classes")
+    console.print(
+        f"\n[bold]{data or study.label}[/bold]: {result.records:,} records{people}, {result.classes:,} classes"
+    )
     console.print(f"by {', '.join(study.quasi) or 'no quasi-identifier'}\n")
     console.print(f"[bold]k = {result.k:,}[/bold]  {_in_words(result, who)}\n")
     if result.attributes:

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,7 @@ class DuckDB:
             ) from None
         self.threads = threads
         self._tables = 0
+        self._worker = ThreadPoolExecutor(1, "veilmark-duckdb")
 
     def __enter__(self) -> DuckDB:
         return self
@@ -63,6 +65,7 @@ class DuckDB:
 
     def close(self) -> None:
         """Drop everything, the temporary files too."""
+        self._worker.shutdown()
         self.connection.close()
         self._drop_folder()
 
@@ -100,8 +103,14 @@ class DuckDB:
         return target
 
     def run(self, statement: str) -> pa.Table:
-        """Run a query and fetch its result as Arrow."""
-        return self.connection.sql(statement).to_arrow_table()
+        """Run a query and fetch its result as Arrow; Ctrl-C stops it, which needs a thread to wait in."""
+        running = self._worker.submit(lambda: self.connection.sql(statement).to_arrow_table())
+        try:
+            return running.result()
+        except BaseException:
+            self.connection.interrupt()
+            running.exception()
+            raise
 
     def share_done(self) -> float | None:
         """How much of the running query is done, as DuckDB reckons."""
@@ -124,9 +133,7 @@ class DuckTable:
         self.name = f"source_{engine._next()}"
         self._create()
         described = self._run(f"SELECT column_name, column_type FROM (DESCRIBE {self.name})")
-        self.columns = {
-            row["column_name"]: _kind(row["column_type"]) for row in described.to_pylist()
-        }
+        self.columns = {row["column_name"]: _kind(row["column_type"]) for row in described.to_pylist()}
 
     def _create(self) -> None:
         """Make `self.name` readable in the engine."""
@@ -333,16 +340,17 @@ def _explain(error: duckdb.Error, label: str) -> VeilmarkError:
         )
     if "not utf-8 encoded" in text:
         return NotUtf8Error(f"The {line} is not UTF-8 text. Name the file's encoding in the study: encoding: cp1252.")
-    if "quote" in text and row:
-        return DataError(f"The {line} has a quote that is opened and not closed rightly. Mend it and try again.")
-    if "Maximum line size" in text:
+    if "aximum line size" in text:
         return DataError(f"The {line} is longer than 2 MB: probably a quote is not closed, or it is not a CSV file.")
+    if "unterminated quote" in text and row:
+        return DataError(f"The {line} has a quote that is opened and not closed rightly. Mend it and try again.")
     if isinstance(error, duckdb.OutOfMemoryException):
         return VeilmarkError(
             f"Reading '{label}' needs more memory, or more disk for temporary files, than there is: "
             f"{text.splitlines()[0]} Give --memory a larger size, or free space in the temporary folder."
         )
-    return DataError(f"{line[0].upper()}{line[1:]} cannot be read: {_first_sentence(text)}")
+    where = line if row is None else f"The {line}"
+    return DataError(f"{where} cannot be read: {_first_sentence(text)}")
 
 
 def _first_sentence(text: str) -> str:

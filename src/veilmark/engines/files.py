@@ -48,8 +48,7 @@ def find_files(pattern: str | Path) -> list[Path]:
     path = Path(pattern)
     if path.is_dir():
         raise DataError(
-            f"'{path}' is a folder, not a table. Name a file in it, or several by a pattern such as "
-            f"'{path}/*.parquet'."
+            f"'{path}' is a folder, not a table. Name a file in it, or several by a pattern such as '{path}/*.parquet'."
         )
     if path.exists():
         return [path]
@@ -95,14 +94,11 @@ def _first_bytes(path: Path) -> bytes:
         with pa.input_stream(str(path), compression="detect") as stream:
             data: bytes = stream.read(HEAD_BYTES)
     except (OSError, pa.ArrowException) as error:
-        raise DataError(f"'{path}' cannot be read: {_reason(error)}. Check that it is whole and that you may read it.")
+        reason = (getattr(error, "strerror", None) or str(error)).strip().rstrip(".").split("\n")[0]
+        raise DataError(f"'{path}' cannot be read: {reason}. Is it whole, and may you read it?") from None
     if len(data) == HEAD_BYTES and b"\n" not in data and b"\r" not in data:
         raise DataError(f"The first line of '{path}' is longer than 1 MB: this is not a CSV file with column names.")
     return data
-
-
-def _reason(error: Exception) -> str:
-    return (getattr(error, "strerror", None) or str(error)).strip().rstrip(".").split("\n")[0]
 
 
 def _encoding(data: bytes, path: Path) -> str:

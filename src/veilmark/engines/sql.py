@@ -43,9 +43,7 @@ def distinct(dialect: Dialect, table: str, column: str) -> str:
     return f"SELECT DISTINCT {dialect.name(column)} FROM {table}"
 
 
-def group_persons(
-    dialect: Dialect, table: str, columns: Mapping[str, str], quasi: Sequence[str], person: str
-) -> str:
+def group_persons(dialect: Dialect, table: str, columns: Mapping[str, str], quasi: Sequence[str], person: str) -> str:
     """Distinct combinations with `records` and `settled`, the persons who have no second `quasi`."""
     names = "".join(f"visits.{dialect.name(name)}, " for name in columns)
     by = f" GROUP BY {names[:-2]}" if columns else ""
@@ -56,9 +54,7 @@ def group_persons(
     )
 
 
-def wanderers(
-    dialect: Dialect, table: str, columns: Mapping[str, str], quasi: Sequence[str], person: str
-) -> str:
+def wanderers(dialect: Dialect, table: str, columns: Mapping[str, str], quasi: Sequence[str], person: str) -> str:
     """The distinct combinations, with `person`, of those who have several `quasi`."""
     names = "".join(f"visits.{dialect.name(name)}, " for name in columns)
     return (

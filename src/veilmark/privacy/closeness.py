@@ -83,15 +83,13 @@ def hierarchical_distance(classes: ClassTable, attribute: str, levels: Levels) -
         cells, position = number(owner * labels + up[node], len(classes) * labels)
         surplus = share - overall[node]
         plus = np.bincount(position, weights=np.maximum(surplus, 0))
-        minus = np.bincount(position, weights=np.maximum(-surplus, 0))
+        less = np.bincount(position, weights=np.maximum(-surplus, 0))
         reached = np.bincount(position, weights=overall[node])
-        parent = cells % labels
-        minus += np.maximum(wider[parent] - reached, 0)
-        owner_of_cell = cells // labels
-        cost = np.minimum(plus, minus) * height / levels.height
-        distance += np.bincount(owner_of_cell, weights=cost, minlength=len(classes))
         share = np.bincount(position, weights=share)
-        owner, node, overall = owner_of_cell, parent, wider
+        owner, node, overall = cells // labels, cells % labels, wider
+        minus = less + np.maximum(wider[node] - reached, 0)
+        cost = np.minimum(plus, minus) * height / levels.height
+        distance += np.bincount(owner, weights=cost, minlength=len(classes))
     return np.clip(distance, 0.0, 1.0)
 
 

@@ -226,7 +226,6 @@ def rank_values(classes: ClassTable, name: str, order: list[str] | None) -> np.n
     unknown = [t for t in texts if t is not None and t not in place]
     if unknown:
         raise StudyError(
-            f"The order of '{name}' lacks the values {listing(unknown)}, which the data have. "
-            "Add them to its order."
+            f"The order of '{name}' lacks the values {listing(unknown)}, which the data have. Add them to its order."
         )
     return np.argsort(np.argsort([len(order) if t is None else place[t] for t in texts]))

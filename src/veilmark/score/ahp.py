@@ -79,19 +79,13 @@ class PairwiseMatrix:
         source: str = "The pairwise matrix",
     ) -> PairwiseMatrix:
         """From `{("HIV", "Flu"): 5, ("Flu", "Migraine"): "1/2"}`; `names` sets the order, or adds names."""
-        order = (
-            tuple(names)
-            if names is not None
-            else tuple(dict.fromkeys(n for pair in judgements for n in pair))
-        )
+        order = tuple(names) if names is not None else tuple(dict.fromkeys(n for pair in judgements for n in pair))
         index = {name: i for i, name in enumerate(order)}
         values = np.full((len(order), len(order)), np.nan)
         for (row, column), cell in judgements.items():
             for name in (row, column):
                 if name not in index:
-                    raise WeightsError(
-                        f"{source} judges '{name}', which is not among the names {listing(order)}."
-                    )
+                    raise WeightsError(f"{source} judges '{name}', which is not among the names {listing(order)}.")
             values[index[row], index[column]] = _judgement(cell, _place(source, row, column))
         return cls(order, values, source)
 
@@ -305,9 +299,7 @@ def hierarchical(
     _check_attributes(attributes, values)
     top = priorities(attributes, method)
     within = {name: priorities(values[name], method) for name in top.names}
-    factor = (
-        1.0 / max(top.by_name[name] * max(within[name].weights) for name in top.names) if rescale else 1.0
-    )
+    factor = 1.0 / max(top.by_name[name] * max(within[name].weights) for name in top.names) if rescale else 1.0
     weights = {
         name: {value: factor * share * weight for value, weight in within[name].by_name.items()}
         for name, share in top.by_name.items()
@@ -315,9 +307,7 @@ def hierarchical(
     return HierarchyResult(weights, top, within, _overall_ratio(top, within))
 
 
-def aggregate(
-    matrices: Sequence[PairwiseMatrix], method: Method = "eigenvector", rescale: bool = False
-) -> PanelResult:
+def aggregate(matrices: Sequence[PairwiseMatrix], method: Method = "eigenvector", rescale: bool = False) -> PanelResult:
     """Several experts as one: the geometric mean of each judgement over those who gave it.
 
     Geometric, since only then the mean of reciprocals is the reciprocal of the mean (Aczél and Saaty 1983).
@@ -325,9 +315,7 @@ def aggregate(
     aligned = _aligned(matrices)
     combined = PairwiseMatrix(aligned[0].names, _geometric_mean(aligned), f"The panel of {len(aligned)}")
     result = priorities(combined, method, rescale)
-    experts = tuple(
-        priorities(matrix, method, rescale) if len(_groups(matrix)) == 1 else None for matrix in aligned
-    )
+    experts = tuple(priorities(matrix, method, rescale) if len(_groups(matrix)) == 1 else None for matrix in aligned)
     return PanelResult(combined, result, experts, _concordance([e.weights for e in experts if e is not None]))
 
 
@@ -338,13 +326,9 @@ def _text(path: str | os.PathLike[str]) -> str:
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise WeightsError(
-            f"{os.fspath(path)} does not exist. Give the path of a pairwise matrix in CSV."
-        ) from None
+        raise WeightsError(f"{os.fspath(path)} does not exist. Give the path of a pairwise matrix in CSV.") from None
     except UnicodeDecodeError:
-        raise WeightsError(
-            f"{os.fspath(path)} is not UTF-8 text. Save the pairwise matrix as CSV in UTF-8."
-        ) from None
+        raise WeightsError(f"{os.fspath(path)} is not UTF-8 text. Save the pairwise matrix as CSV in UTF-8.") from None
     except OSError as problem:
         raise WeightsError(f"{os.fspath(path)} cannot be read: {problem.strerror}.") from None
 
@@ -420,14 +404,10 @@ def _check_names(names: tuple[str, ...], source: str) -> None:
     if not names:
         raise WeightsError(f"{source} has no names. Give at least one.")
     if "" in names:
-        raise WeightsError(
-            f"{source} has a row or column without a name, number {names.index('') + 1}. Name it."
-        )
+        raise WeightsError(f"{source} has a row or column without a name, number {names.index('') + 1}. Name it.")
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice:
-        raise WeightsError(
-            f"{source} has {listing(twice)} more than once. Give each name one row and one column."
-        )
+        raise WeightsError(f"{source} has {listing(twice)} more than once. Give each name one row and one column.")
 
 
 def _check_same_names(rows: list[str], columns: list[str], source: str) -> None:
@@ -578,9 +558,7 @@ def _least_inconsistent(balanced: Array) -> Array:
         slope -= left[columns] * filled[columns, rows] * right[rows]
         return math.log(root), slope / (root * float(left @ right))
 
-    best = minimize(
-        objective, np.zeros(len(rows)), jac=True, method="L-BFGS-B", options={"ftol": 0, "gtol": 1e-11}
-    )
+    best = minimize(objective, np.zeros(len(rows)), jac=True, method="L-BFGS-B", options={"ftol": 0, "gtol": 1e-11})
     objective(best.x)
     return filled
 

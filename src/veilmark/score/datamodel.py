@@ -183,9 +183,7 @@ def read_model(path: str | os.PathLike[str]) -> DataModel:
     except yaml.YAMLError as problem:
         raise WeightsError(f"{source} is not valid YAML: {_yaml_fault(problem)}. Mend it there.") from None
     except RecursionError:
-        raise WeightsError(
-            f"{source} is nested too deeply, or within itself. Make the tree flatter."
-        ) from None
+        raise WeightsError(f"{source} is nested too deeply, or within itself. Make the tree flatter.") from None
 
 
 # --- the file ----------------------------------------------------------------------------------------------
@@ -230,13 +228,9 @@ def _text(path: str | os.PathLike[str]) -> str:
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise WeightsError(
-            f"{os.fspath(path)} does not exist. Give the path of a data model in YAML."
-        ) from None
+        raise WeightsError(f"{os.fspath(path)} does not exist. Give the path of a data model in YAML.") from None
     except UnicodeDecodeError:
-        raise WeightsError(
-            f"{os.fspath(path)} is not UTF-8 text. Save the data model as YAML in UTF-8."
-        ) from None
+        raise WeightsError(f"{os.fspath(path)} is not UTF-8 text. Save the data model as YAML in UTF-8.") from None
     except OSError as problem:
         raise WeightsError(f"{os.fspath(path)} cannot be read: {problem.strerror}.") from None
 
@@ -264,9 +258,7 @@ def _plain_mapping(node: Any, source: str) -> dict[str, Any]:
     for key, value in node.value:
         line = key.start_mark.line + 1
         if not isinstance(key, yaml.ScalarNode):
-            raise WeightsError(
-                f"{source}, line {line}: a key must be a name or a value, not a list or mapping."
-            )
+            raise WeightsError(f"{source}, line {line}: a key must be a name or a value, not a list or mapping.")
         if key.value in plain:
             raise WeightsError(f"{source}, line {line}: '{key.value}' occurs twice here. Keep one of them.")
         plain[key.value] = _plain(value, source)
@@ -372,15 +364,11 @@ def _linked(branches: Sequence[_Branch], edges: Sequence[_Edge], source: str) ->
     )
 
 
-def _own_inferences(
-    branches: Sequence[_Branch], edges: Sequence[_Edge], source: str
-) -> list[dict[int, float]]:
+def _own_inferences(branches: Sequence[_Branch], edges: Sequence[_Edge], source: str) -> list[dict[int, float]]:
     places = _places(branches)
     own: list[dict[int, float]] = [{} for _ in branches]
     listed = [(_place(edge.start, places, source), edge.to, edge.value) for edge in edges]
-    nested = [
-        (place, to, value) for place, branch in enumerate(branches) for to, value in branch.infers.items()
-    ]
+    nested = [(place, to, value) for place, branch in enumerate(branches) for to, value in branch.infers.items()]
     for start, to, value in nested + listed:
         target = _place(to, places, source)
         if target in own[start]:

@@ -1,0 +1,202 @@
+"""Bad input gets one clear paragraph, exit code 2, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from veilmark.cli.main import main
+
+STUDY = "version: 1\nsource: {source}\nattributes: {{a: {{role: quasi}}, s: {{role: sensitive}}}}\n"
+
+FILES = {
+    "an empty file": (b"", "is empty"),
+    "blank lines only": (b"\n\n\n", "is empty"),
+    "a header only": (b"a,s\n", "has column names but no records"),
+    "a row too short": (b"a,s\n1,x\n2\n", "line 3 .* has 1 fields where the first line names 2 columns"),
+    "a row too long": (b"a,s\n1,x\n2,y,z\n", "line 3 .* has 3 fields"),
+    "a quote never closed": (b'a,s\n1,"x\n2,y\n', "quote"),
+    "a column twice": (b"a,s,a\n1,x,2\n", "more than one column called 'a'"),
+    "a column without a name": (b"a,s,\n1,x,2\n", "no name for column 3"),
+    "a NUL byte at the start": (b"a,s\n\x00\x01,x\n", "NUL bytes"),
+    "a NUL byte far down": (b"a,s\n" + b"1,x\n" * 2000 + b"2,\x00y\n", "'s' holds a NUL byte"),
+    "a long line": (b"a,s\n1," + b"x" * 5_000_000 + b"\n", "longer than 2 MB"),
+    "one long line": (b"x" * 5_000_000, "longer than 1 MB"),
+}
+
+
+def study_of(folder, data):
+    (folder / "t.csv").write_bytes(data)
+    (folder / "study.yaml").write_text(STUDY.format(source="t.csv"))
+    return str(folder / "study.yaml")
+
+
+def fails(capsys, *arguments, code=2):
+    assert main(list(map(str, arguments))) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("Error: ")
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+    assert len(err) < 1000
+    return err
+
+
+@pytest.mark.parametrize("fault", FILES)
+def test_a_broken_csv(tmp_path, capsys, fault):
+    data, words = FILES[fault]
+    err = fails(capsys, "measure", study_of(tmp_path, data))
+    assert re.search(words, err), err
+
+
+def test_a_message_shows_no_row(tmp_path, capsys):
+    err = fails(capsys, "measure", study_of(tmp_path, b"a,s\n1,x\nSECRET-NAME\n"))
+    assert "SECRET" not in err
+
+
+def test_a_column_of_mixed_types_is_text(tmp_path, capsys):
+    assert main(["measure", study_of(tmp_path, b"a,s\n1,x\n1.0,y\nabc,2024-01-01\n"), "--json"]) == 0
+    assert '"classes": 3' in capsys.readouterr().out
+
+
+def test_a_folder_in_place_of_a_file(tmp_path, capsys):
+    path = study_of(tmp_path, b"a,s\n1,x\n")
+    assert "is a folder" in fails(capsys, "measure", path, "--data", tmp_path)
+
+
+def test_a_parquet_file_that_is_none(tmp_path, capsys):
+    path = study_of(tmp_path, b"a,s\n1,x\n")
+    (tmp_path / "x.parquet").write_text("not parquet")
+    assert "cannot be read as Parquet" in fails(capsys, "measure", path, "--data", tmp_path / "x.parquet")
+
+
+def test_a_misspelt_file_and_column_get_a_hint(tmp_path, capsys):
+    path = study_of(tmp_path, b"a,s\n1,x\n")
+    assert "Did you mean 't.csv'" in fails(capsys, "measure", path, "--data", tmp_path / "tt.csv")
+    (tmp_path / "study.yaml").write_text("version: 1\nsource: t.csv\nattributes: {A1: {role: quasi}}\n")
+    assert "no column 'A1'" in fails(capsys, "measure", path)
+
+
+def test_persons_that_are_missing(tmp_path, capsys):
+    path = study_of(tmp_path, b"id,a,s\n1,1,x\n,1,y\n")
+    (tmp_path / "study.yaml").write_text(STUDY.format(source="t.csv") + "person: id\n")
+    assert "is empty in 1 records" in fails(capsys, "measure", path)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--threshold", "2"], "threshold must lie above 0"),
+        (["--population-size", "1"], "smaller than the 2"),
+        (["--population-size", "0"], "--population-size"),
+        (["--population-size", "5", "--population", "t.csv"], "not both"),
+        (["--threads", "0"], "--threads"),
+        (["--memory", "much"], "memory=much"),
+        (["--nonsense"], "--nonsense"),
+    ],
+)
+def test_options_that_make_no_sense(tmp_path, capsys, options, words):
+    assert words in fails(capsys, "measure", study_of(tmp_path, b"a,s\n1,x\n2,y\n"), *options)
+
+
+def test_an_ordered_distance_without_an_order(tmp_path, capsys):
+    path = study_of(tmp_path, b"a,s\n1,low\n2,high\n")
+    text = "version: 1\nsource: t.csv\nattributes: {s: {role: sensitive, distance: ordered}}\n"
+    (tmp_path / "study.yaml").write_text(text)
+    assert "order: [low, medium, high]" in fails(capsys, "measure", path)
+    (tmp_path / "study.yaml").write_text(text.replace("ordered}", "ordered, order: [low]}"))
+    assert "lacks the values 'high'" in fails(capsys, "measure", path)
+
+
+def test_init_does_not_overwrite(tmp_path, capsys):
+    path = study_of(tmp_path, b"a,s\n1,x\n")
+    err = fails(capsys, "init", tmp_path / "t.csv", "-o", path)
+    assert "exists already" in err
+
+
+def test_an_output_folder_that_is_not_there(tmp_path, capsys):
+    err = fails(capsys, "sample", "hospital", "-o", tmp_path / "no" / "x.csv", code=1)
+    assert "cannot be written" in err
+
+
+def test_an_output_without_a_known_ending(tmp_path, capsys):
+    assert "must end in .csv or .parquet" in fails(capsys, "sample", "hospital", "-o", tmp_path / "x.xlsx")
+    assert not list(tmp_path.iterdir())
+
+
+def veilmark(*arguments, **options):
+    command = [sys.executable, "-c", "from veilmark.cli.main import run; run()", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.parquet"])
+def test_a_full_disk_leaves_nothing(tmp_path, name):
+    def little_room():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    done = veilmark("sample", "voters", "--size", "50000", "-o", tmp_path / name, preexec_fn=little_room)
+    out, err = done.communicate(timeout=60)
+    assert (done.returncode, out) == (1, ""), err
+    assert "cannot be written" in err
+    assert "Traceback" not in err
+    assert not list(tmp_path.iterdir())
+
+
+ENDLESS = """
+from veilmark.cli.main import run
+from veilmark.engines.duckdb import DuckDB
+fetch = DuckDB.run
+DuckDB.run = lambda self, statement: fetch(self, "SELECT count(*) FROM range(1000000000) a, range(1000000000) b")
+run()
+"""
+
+
+def test_ctrl_c_stops_cleanly(tmp_path):
+    """A statement that takes ages stands for a source that takes long."""
+    path = study_of(tmp_path, b"a,s\n1,x\n")
+    before = set(tmp_path.iterdir())
+    command = [sys.executable, "-c", ENDLESS, "measure", path, "--json"]
+    running = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    while set(tmp_path.iterdir()) == before:
+        time.sleep(0.1)
+    time.sleep(1)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=20)
+    assert (running.returncode, out, err) == (1, "", "Error: Stopped. Nothing was written.\n")
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_no_permission(tmp_path, capsys, monkeypatch):
+    """Root may read everything, so that the refusal is played here."""
+    import pyarrow as pa
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    path = study_of(tmp_path, b"a,s\n1,x\n")
+    monkeypatch.setattr(pa, "input_stream", refuse)
+    assert "cannot be read: Permission denied" in fails(capsys, "measure", path)
+
+
+@pytest.mark.heavy
+def test_a_line_of_a_gigabyte(tmp_path, capsys):
+    with (tmp_path / "t.csv").open("wb") as out:
+        out.write(b"a,s\n1,")
+        for _ in range(1024):
+            out.write(b"x" * (1 << 20))
+    (tmp_path / "study.yaml").write_text(STUDY.format(source="t.csv"))
+    assert "longer than 2 MB" in fails(capsys, "measure", tmp_path / "study.yaml")

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from veilmark.errors import StudyError
+from veilmark.study import Study
+
+GOOD = """\
+version: 1
+source: patients.csv
+person: patient_id
+attributes:
+  name:      {role: direct}
+  age:       {role: quasi, hierarchy: {intervals: [5, 10, 20]}}
+  zip:       {role: quasi, hierarchy: {mask: 5}}
+  gender:    {role: quasi, hierarchy: {levels: [{Male: Person, Female: Person}]}}
+  race:      {role: quasi}
+  education: {role: quasi, hierarchy: {file: education.csv}}
+  diagnosis:
+    role: sensitive
+    distance: equal
+    weights: {Flu: 0.05472, HIV: 0.21888}
+"""
+
+
+def write(folder, text):
+    (folder / "study.yaml").write_text(text)
+    return folder / "study.yaml"
+
+
+def test_the_contract_s_example_opens(tmp_path):
+    study = Study.open(write(tmp_path, GOOD))
+    assert study.quasi == ["age", "zip", "gender", "race", "education"]
+    assert study.sensitive == ["diagnosis"]
+    assert study.direct == ["name"]
+    assert study.person == "patient_id"
+    assert study.source() == (str(tmp_path / "patients.csv"), None)
+
+
+def test_saving_and_opening_gives_the_same_study(tmp_path):
+    study = Study.open(write(tmp_path, GOOD))
+    study.save(tmp_path / "again.yaml")
+    assert Study.open(tmp_path / "again.yaml").spec == study.spec
+
+
+def test_texts_that_look_like_something_else_survive_saving(tmp_path):
+    study = Study.of(
+        "a.csv",
+        {"no": {"role": "sensitive", "weights": {"yes": 0.1, "01234": 0.2, "1e3": 0.3}}, "1": "quasi"},
+    )
+    study.save(tmp_path / "again.yaml")
+    assert Study.open(tmp_path / "again.yaml").spec == study.spec
+
+
+FAULTS = {
+    "unknown key": ("atributes: {}\n" + GOOD, "line 1.*unknown key 'atributes'.*Did you mean 'attributes'"),
+    "unknown role": (
+        GOOD.replace("role: direct", "role: dierct"),
+        "line 5.*'dierct' is not known.*Did you mean 'direct'",
+    ),
+    "unknown attribute key": (
+        GOOD.replace("{role: quasi}", "{role: quasi, hierachy: {mask: 2}}"),
+        "line 9.*Did you mean 'hierarchy'",
+    ),
+    "unknown hierarchy": (GOOD.replace("mask: 5", "maks: 5"), "line 7.*maks.*mask"),
+    "widths that do not nest": (GOOD.replace("[5, 10, 20]", "[4, 6]"), "line 6.*6 is not a multiple of 4"),
+    "no version": (GOOD.replace("version: 1\n", ""), "'version' is missing"),
+    "another version": (GOOD.replace("version: 1", "version: 7"), "line 1, version.*7"),
+    "no source": (GOOD.replace("source: patients.csv\n", ""), "names no source"),
+    "a list": ("- a\n- b\n", "must be a mapping"),
+    "nothing": ("", "is empty"),
+    "bad indentation": ("version: 1\n source: x\n", "line 2, column .* is not valid YAML"),
+    "a key twice": (GOOD + "version: 1\n", "version: this key stands twice"),
+    "person as quasi": (GOOD.replace("patient_id", "age"), "'age' tells persons apart"),
+    "weights of a quasi": (
+        GOOD.replace("{role: quasi}", "{role: quasi, weights: {a: 1}}"),
+        "belong to role sensitive",
+    ),
+    "no hierarchy for its distance": (
+        GOOD.replace("distance: equal", "distance: hierarchical"),
+        "needs a hierarchy",
+    ),
+    "an engine to come": (GOOD.replace("patients.csv", "{engine: sparc, path: x}"), "engine 'sparc'"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_are_named_with_their_line(tmp_path, fault):
+    text, words = FAULTS[fault]
+    with pytest.raises(StudyError, match=words) as caught:
+        Study.open(write(tmp_path, text))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(StudyError, match=r"no file .*nowhere\.yaml"):
+        Study.open(tmp_path / "nowhere.yaml")
+    with pytest.raises(StudyError, match="is a folder"):
+        Study.open(tmp_path)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_a_study_of_a_frame(frame):
+    study = Study.of(frame({"a": [1, 1, 2, 2], "s": ["x", "y", "x", "x"]}), {"a": "quasi", "s": "sensitive"})
+    measured = study.measure()
+    assert measured.k == 2
+    assert measured.attributes["s"].diversity.distinct == 1
+    assert study.measure(frame({"s": ["x"], "a": [5]})).k == 1
+
+
+def test_a_study_of_a_frame_cannot_be_saved(tmp_path):
+    with pytest.raises(StudyError, match="no source file to name"):
+        Study.of(pa.table({"a": [1]}), {"a": "quasi"}).save(tmp_path / "x.yaml")
+
+
+def test_a_wrong_role_in_python():
+    with pytest.raises(StudyError, match=r"'quasy' is not known\. Did you mean 'quasi'"):
+        Study.of(pa.table({"a": [1]}), {"a": "quasy"})
+
+
+def test_the_form_of_a_csv_can_be_given(tmp_path):
+    (tmp_path / "p.csv").write_bytes("a|é\n1|2\n".encode("cp1252"))
+    text = "version: 1\nsource: {path: p.csv, delimiter: '|', encoding: cp1252}\nattributes: {é: {role: quasi}}\n"
+    (tmp_path / "s.yaml").write_text(text, encoding="utf-8")
+    assert Study.open(tmp_path / "s.yaml").measure().records == 1
