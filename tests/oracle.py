@@ -218,8 +218,7 @@ def class_table(
     rows: Sequence[Row], quasi: Sequence[str], sensitive: Sequence[str] = (), person: str | None = None
 ) -> ClassTable:
     """The rows' class table, as the engine makes it."""
-    named = [*quasi, *sensitive, *([person] if person else [])]
-    table = pa.table({name: pa.array([row[name] for row in rows], pa.string()) for name in named})
+    table = pa.table({name: pa.array([row[name] for row in rows], pa.string()) for name in rows[0]})
     return ClassTable.build(_engine().open(table), quasi, sensitive, person)
 
 

@@ -44,6 +44,12 @@ class Cells:
             change[1:] |= column[1:] != column[:-1]
         return np.flatnonzero(change)
 
+    def owners(self, leading: int) -> np.ndarray:
+        """The number of the leading columns' combination that each combination belongs to."""
+        owner = np.zeros(len(self), dtype=np.int64)
+        owner[self.starts(leading)[1:]] = 1
+        return np.cumsum(owner, out=owner)
+
 
 def encode(table: pa.Table, columns: Sequence[str]) -> Cells:
     """Cells out of an engine's group-by: the columns, `records` and perhaps `settled`."""
@@ -93,24 +99,50 @@ def number(keys: np.ndarray, bound: int) -> tuple[np.ndarray, np.ndarray]:
     return distinct, position[keys]
 
 
-def locate(
-    codes: np.ndarray, domains: Sequence[Domain], among: np.ndarray, their_domains: Sequence[Domain]
-) -> np.ndarray:
-    """For each combination its position among others over the same columns, -1 where it is not there."""
-    mine = np.empty_like(codes)
-    for i, (domain, theirs) in enumerate(zip(domains, their_domains, strict=True)):
-        mine[i] = theirs.codes_of(domain.text)[codes[i]]
-    known = np.all(mine >= 0, axis=0)
-    count = among.shape[1]
-    keys, _ = pack(np.concatenate([among, mine[:, known]], axis=1), [len(d) for d in their_domains])
-    present, wanted = keys[:count], keys[count:]
-    order = None if np.all(present[1:] > present[:-1]) else np.argsort(present, kind="stable")
-    ordered = present if order is None else present[order]
-    place = np.minimum(np.searchsorted(ordered, wanted), max(count - 1, 0))
-    result = np.full(codes.shape[1], -1, dtype=np.int64)
-    if count:
-        result[known] = np.where(ordered[place] == wanted, place if order is None else order[place], -1)
-    return result
+class CellIndex:
+    """Finds combinations by their values, again and again."""
+
+    def __init__(self, codes: np.ndarray, domains: Sequence[Domain]) -> None:
+        self.domains = tuple(domains)
+        self._renumbered: list[np.ndarray | None] = []
+        keys, bound = np.zeros(codes.shape[1], dtype=np.int64), 1
+        for code, domain in zip(codes, domains, strict=True):
+            size = max(len(domain), 1)
+            wide = bound * size >= 1 << 63
+            distinct, keys = np.unique(keys, return_inverse=True) if wide else (None, keys)
+            self._renumbered.append(distinct)
+            bound = (bound if distinct is None else max(len(distinct), 1)) * size
+            keys = keys * size + code
+        self._order = None if np.all(keys[1:] > keys[:-1]) else np.argsort(keys, kind="stable")
+        self._keys = keys if self._order is None else keys[self._order]
+
+    def find(self, codes: np.ndarray, domains: Sequence[Domain]) -> np.ndarray:
+        """The position of each combination, coded by its own domains; -1 where it is not there."""
+        mine = np.empty_like(codes)
+        for i, (domain, theirs) in enumerate(zip(domains, self.domains, strict=True)):
+            mine[i] = theirs.codes_of(domain.text)[codes[i]]
+        return self.find_codes(mine)
+
+    def find_codes(self, codes: np.ndarray) -> np.ndarray:
+        """The position of each combination, coded by the index's domains (-1: a value that they lack)."""
+        keys = np.zeros(codes.shape[1], dtype=np.int64)
+        known = np.all(codes >= 0, axis=0)
+        for code, domain, distinct in zip(codes, self.domains, self._renumbered, strict=True):
+            if distinct is not None:
+                keys, there = _look_up(distinct, keys)
+                known &= there
+            keys = keys * max(len(domain), 1) + code
+        place, there = _look_up(self._keys, keys)
+        place = place if self._order is None or not len(self._order) else self._order[place]
+        return np.where(known & there, place, -1)
+
+
+def _look_up(ordered: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each wanted key stands among ordered ones, and whether it is there."""
+    if not len(ordered):
+        return np.zeros(len(wanted), dtype=np.int64), np.zeros(len(wanted), dtype=bool)
+    place = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
+    return place, ordered[place] == wanted
 
 
 def total(index: np.ndarray, amounts: np.ndarray, groups: int) -> np.ndarray:
@@ -144,6 +176,17 @@ def _unpack(keys: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
         higher = rest // sizes[i]
         np.subtract(rest, higher * sizes[i], out=codes[i])
         rest = higher
+    return codes
+
+
+def row_codes(batch: pa.RecordBatch, columns: Sequence[str], domains: Sequence[Domain]) -> np.ndarray:
+    """The codes of a batch's rows, column by column; -1 for a value that the domain lacks."""
+    codes = np.empty((len(columns), batch.num_rows), dtype=np.int32)
+    for i, (column, domain) in enumerate(zip(columns, domains, strict=True)):
+        coded = batch.column(column)
+        if not pa.types.is_dictionary(coded.type):
+            coded = coded.dictionary_encode(null_encoding="encode")
+        codes[i] = domain.codes_of(coded.dictionary)[coded.indices.to_numpy(zero_copy_only=False)]
     return codes
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from veilmark.cells import Cells, locate, number, pack, total
+from veilmark.cells import CellIndex, Cells, number, pack, total
 from veilmark.domain import Domain
 
 if TYPE_CHECKING:
@@ -127,9 +127,7 @@ class ClassTable:
         starts = cells.starts(leading)
         if leading == len(cells.columns):
             return cls(cells.columns, cells.domains, cells.codes, Tally(cells.records))
-        owner = np.zeros(len(cells), dtype=np.int64)
-        owner[starts[1:]] = 1
-        owner = np.cumsum(owner)
+        owner = cells.owners(leading)
         records = np.add.reduceat(cells.records, starts) if len(starts) else cells.records
         histograms = {
             cells.columns[i]: _histogram(owner, cells.codes[i], cells.domains[i], cells.records, len(starts))
@@ -218,7 +216,8 @@ class ClassTable:
     def find_in(self, other: ClassTable) -> np.ndarray:
         """For each class its position in another class table over the same columns, -1 where it is not there."""
         theirs = [other.columns.index(c) for c in self.columns]
-        return locate(self.codes, self.domains, other.codes[theirs], [other.domains[j] for j in theirs])
+        index = CellIndex(other.codes[theirs], [other.domains[j] for j in theirs])
+        return index.find(self.codes, self.domains)
 
 
 def _distinct_pairs(group: np.ndarray, person: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -245,10 +244,8 @@ def _with_persons(table: Table, quasi: Sequence[str], sensitive: Sequence[str], 
     histograms = {}
     for name in sensitive:
         cells = table.group_persons([*quasi, name], quasi, person)
-        owner = np.zeros(len(cells), dtype=np.int64)
-        owner[cells.starts(len(quasi))[1:]] = 1
         cell_tally = _person_tally(table, cells, quasi, person, wander)
-        histograms[name] = Histogram(cells.domains[-1], np.cumsum(owner), cells.codes[-1], cell_tally)
+        histograms[name] = Histogram(cells.domains[-1], cells.owners(len(quasi)), cells.codes[-1], cell_tally)
     return ClassTable(classes.columns, classes.domains, classes.codes, tally, histograms)
 
 
@@ -260,7 +257,6 @@ def _person_tally(table: Table, cells: Cells, quasi: Sequence[str], person: str,
     codes = np.empty((len(cells.columns), len(found)), dtype=np.int32)
     for i, (name, domain) in enumerate(zip(cells.columns, cells.domains, strict=True)):
         codes[i] = domain.codes_of(found[name].combine_chunks())
-    keys, _ = pack(np.concatenate([cells.codes, codes], axis=1), [len(d) for d in cells.domains])
-    group = np.searchsorted(keys[: len(cells)], keys[len(cells) :])
+    group = CellIndex(cells.codes, cells.domains).find_codes(codes)
     who = found["person"].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
     return Tally(cells.records, cells.settled, *_distinct_pairs(group, who))

@@ -58,6 +58,10 @@ class Domain:
         """The values as numbers (NaN for missing), or None where one is not a number."""
         return to_numbers(self.text)
 
+    def code_of(self, value: object) -> int:
+        """The code of one Python value, -1 where the domain lacks it."""
+        return int(self.codes_of(pa.array([value]))[0])
+
     def codes_of(self, values: pa.Array) -> np.ndarray:
         """The code of each value, -1 where the domain lacks it."""
         found = pc.index_in(as_text(values), value_set=self.text)

@@ -24,7 +24,7 @@ import re
 import sys
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, partial
 from typing import Any
@@ -48,7 +48,7 @@ SAMPLED_DISTINCT = 1_000
 SLICE = 64
 """In tables of more rows, columns of more values in the sample are counted in one of so many slices."""
 
-FITS = 0.95
+FITS = 0.9
 """The share of values that must have a shape for the column to have it."""
 
 NEARLY_UNIQUE = 0.95
@@ -167,7 +167,7 @@ _ADDRESS = _topic(
     housenumber houseno hausnummer
     """,
 )
-_DIRECT = (_EMAIL, _PHONE, _IDENTITY, _ACCOUNT, _FULL_NAME, _ADDRESS)
+_DIRECT = (_EMAIL, _PHONE, _IDENTITY, _ACCOUNT, _ADDRESS)
 
 _THINGS = _words("""
 product company organisation organization hospital clinic facility school file event brand species column item
@@ -361,18 +361,25 @@ class Shape:
     format: str | None = None
     doubtful: bool = False
 
+    @property
+    def numeric(self) -> bool:
+        return self.name in ("integer", "decimal")
+
 
 _TEXT, _INTEGER, _DECIMAL, _DAY = Shape("text"), Shape("integer"), Shape("decimal"), Shape("date")
 
 _URL = re.compile(r"(https?://|www\.)\S+", re.IGNORECASE)
 _MAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]{2,}")
-_SSN = re.compile(r"\d{3}-\d{2}-\d{4}")
-_DIALLED = re.compile(r"(\+|\(|\d+[ ./-]+\(?\d+\)?[ ./-])[\d ()./-]*\d")
-_THOUSANDS = re.compile(r"\d{1,3}([ .]\d{3})+")
-_WHOLE = re.compile(r"-?(0|[1-9]\d*)(\.0*)?")
-_FRACTION = re.compile(r"-?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
-_ISO_DAY = r"\d{4}-\d{2}-\d{2}"
-_ISO_MOMENT = _ISO_DAY + r"([ T]([01]\d|2[0-3]):[0-5]\d(:([0-5]\d|60)([.,]\d+)?)?(Z|[+-]\d{2}(:?\d{2})?)?)?"
+_SSN = re.compile(r"\d{3}-\d{2}-\d{4}", re.ASCII)
+_DIALLED = re.compile(r"(\+|\(|\d+[ ./-]+\(?\d+\)?[ ./-])[\d ()./-]*\d", re.ASCII)
+_THOUSANDS = re.compile(r"\d{1,3}([ .]\d{3})+", re.ASCII)
+# With a leading zero it is a code, not a number.
+_WHOLE = re.compile(r"-?(0|[1-9]\d*)(\.0*)?", re.ASCII)
+_FRACTION = re.compile(r"-?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_ISO = re.compile(
+    r"\d{4}-\d{2}-\d{2}([ T]([01]\d|2[0-3]):[0-5]\d(:([0-5]\d|60)([.,]\d+)?)?(Z|[+-]\d{2}(:?\d{2})?)?)?",
+    re.ASCII,
+)
 
 _DAYS = ("%Y/%m/%d", "%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%m-%d-%Y", "%d-%m-%Y", "%d-%b-%Y", "%d %b %Y")
 _DATE_FORMATS = tuple(day + time for time in ("", " %H:%M", " %H:%M:%S") for day in _DAYS)
@@ -394,7 +401,7 @@ def _is_phone(value: str) -> bool:
 
 
 def _is_date(value: str, form: str | None = None) -> bool:
-    if form is None and not re.fullmatch(_ISO_MOMENT, value):
+    if form is None and not _ISO.fullmatch(value):
         return False
     try:
         datetime.strptime(value if form else value[:10], form or "%Y-%m-%d")
@@ -463,10 +470,6 @@ class _Look:
     distinct: int
 
     @property
-    def numeric(self) -> bool:
-        return self.shape in (_INTEGER, _DECIMAL)
-
-    @property
     def textual(self) -> bool:
         """Whether the engine holds texts, whatever they look like."""
         return self.kind in ("text", "other")
@@ -497,7 +500,7 @@ class _Facts:
     column: str
     shape: Shape
     counts: _Counts
-    tokens: tuple[str, ...] = field(default=())
+    tokens: tuple[str, ...]
 
     @cached_property
     def phrases(self) -> frozenset[str]:
@@ -536,11 +539,7 @@ class _Facts:
     @property
     def flag(self) -> bool:
         """A yes or no rather than what the name says."""
-        return self.enough and self.counts.distinct <= 3
-
-    @property
-    def numeric(self) -> bool:
-        return self.shape in (_INTEGER, _DECIMAL)
+        return self.enough and self.counts.distinct <= 3 and _lengths(self)[1] <= len("false")
 
     @property
     def textual(self) -> bool:
@@ -613,7 +612,7 @@ def _asked(value: str, look: _Look, sliced: bool) -> list[str]:
     """What is counted of a column, in the order that `_counted` takes it."""
     fits = _fits(value, look)
     length = f"length({value})" if look.textual else "NULL"
-    number = f"CASE WHEN {fits} THEN TRY_CAST({value} AS DOUBLE) END" if look.numeric else "NULL"
+    number = f"CASE WHEN {fits} THEN TRY_CAST({value} AS DOUBLE) END" if look.shape.numeric else "NULL"
     return [
         f"count({value})",
         *_distinct(value, sliced),
@@ -636,14 +635,24 @@ def _distinct(value: str, sliced: bool) -> list[str]:
 
 def _fits(value: str, look: _Look) -> str:
     """Whether a value has the column's shape, as hierarchies demand it."""
-    if look.numeric:
+    if look.shape.numeric:
         return _fits_number(value, look.textual)
     if look.shape.name != "date" or look.kind == "date":
         return "true"
     if look.shape.format:
-        return f"try_strptime(CAST({value} AS VARCHAR), {sql.literal(look.shape.format)}) IS NOT NULL"
-    iso = f"regexp_full_match({value}, {sql.literal(_ISO_MOMENT)})"
+        return _fits_format(f"CAST({value} AS VARCHAR)", look.shape.format)
+    iso = f"regexp_full_match({value}, {sql.literal(_ISO.pattern)})"
     return f"({iso} AND TRY_CAST({value}[:10] AS DATE) IS NOT NULL)"
+
+
+def _fits_format(text: str, form: str) -> str:
+    """A test for dates of a format; DuckDB's own is content with years of two digits."""
+    looks = re.sub("%.", lambda part: _DATE_PARTS.get(part[0], r"\d{1,2}"), form.replace(".", "[.]"))
+    date = f"try_strptime({text}, {sql.literal(form)}) IS NOT NULL"
+    return f"(regexp_full_match({text}, {sql.literal(looks)}) AND {date})"
+
+
+_DATE_PARTS = {"%Y": r"\d{4}", "%b": "[A-Za-z]{3}"}
 
 
 def _fits_number(value: str, textual: bool) -> str:
@@ -700,11 +709,13 @@ def _repeats_like_persons(facts: _Facts) -> bool:
     rank, counts = _id_rank(facts), facts.counts
     if not rank or facts.says(_EMAIL, _PHONE, _ACCOUNT, _ADDRESS) or facts.shape.name in ("date", "decimal"):
         return False
-    if facts.unique or facts.flag or counts.distinct < 2 or counts.present < FITS * counts.records:
+    if facts.unique or counts.distinct < 2 or counts.present < FITS * counts.records:
         return False
     if rank == 3:
         return facts.share >= PERSON_LEAST
-    return not facts.has_word(_NOT_PERSONS) and PERSON_SHARE[0] <= facts.share <= PERSON_SHARE[1]
+    if facts.flag or facts.has_word(_NOT_PERSONS):
+        return False
+    return PERSON_SHARE[0] <= facts.share <= PERSON_SHARE[1]
 
 
 def _person(facts: _Facts) -> Guess:
@@ -745,13 +756,16 @@ def _direct_by_content(facts: _Facts) -> Guess | None:
 
 def _direct_by_name(facts: _Facts) -> Guess | None:
     """Names, addresses, numbers of persons; not the city of an address, nor whether there is a telephone."""
-    if facts.says(_POSTAL, _PLACE) or facts.flag or facts.shape.name in ("date", "decimal"):
+    if facts.says(_POSTAL, _PLACE) or facts.shape.name in ("date", "decimal"):
         return None
-    topic = facts.says(*_DIRECT) or (None if _names_things(facts) else facts.says(_ANY_NAME))
+    name = facts.says(_FULL_NAME) or (None if _names_things(facts) else facts.says(_ANY_NAME))
+    topic = name or (None if facts.flag else facts.says(*_DIRECT))
     return _named(facts, topic) if topic else None
 
 
 def _names_things(facts: _Facts) -> bool:
+    if facts.has_word(_PERSON_WORDS):
+        return False
     return facts.has_word(_THINGS) or facts.says(*_SENSITIVE, *_DEMOGRAPHY) is not None
 
 
@@ -788,7 +802,7 @@ def _id(facts: _Facts) -> Guess | None:
 def _age(facts: _Facts) -> Guess | None:
     if not facts.says(_AGE):
         return None
-    if not facts.numeric:
+    if not facts.shape.numeric:
         return _named(facts, _AGE, None, *_unnested(facts))
     low, high = _range(facts)
     hierarchy, warnings = _tolerant(facts, {"intervals": [5, 10, 20]})
@@ -853,7 +867,7 @@ def _postal(facts: _Facts) -> Guess | None:
     shortest, longest = _lengths(facts)
     if not 0 < longest <= LONGEST_POSTAL:
         return _named(facts, _POSTAL, None, *_unnested(facts), *_singles_out(facts))
-    odd = ("the lengths differ: leading zeros may be lost",) if facts.numeric and shortest < longest else ()
+    odd = ("the lengths differ: leading zeros may be lost",) if facts.shape.numeric and shortest < longest else ()
     return _named(facts, _POSTAL, {"mask": longest}, *odd, *_singles_out(facts))
 
 
@@ -867,14 +881,14 @@ def _lengths(facts: _Facts) -> tuple[int, int]:
 
 
 def _coordinate(facts: _Facts) -> Guess | None:
-    if not facts.says(_COORDINATE) or not facts.numeric:
+    if not facts.says(_COORDINATE) or not facts.shape.numeric:
         return None
     hierarchy, warnings = _tolerant(facts, {"intervals": [0.01, 0.1, 1]})
     return _named(facts, _COORDINATE, hierarchy, *warnings, "exact coordinates lead to a home")
 
 
 def _quasi_by_name(facts: _Facts) -> Guess | None:
-    topic = facts.says(_PLACE, *_DEMOGRAPHY)
+    topic = facts.says(*_DEMOGRAPHY, _PLACE)
     if topic is None or facts.shape == _DECIMAL:
         return None
     if topic is _PLACE and facts.textual and facts.nearly_unique:
@@ -921,7 +935,7 @@ def _few(facts: _Facts) -> Guess | None:
 def _other(facts: _Facts) -> Guess:
     if facts.counts.distinct == 1 and facts.counts.present > 1:
         return _made(facts, "other", f"the same in all records: {facts}")
-    measure = facts.shape == _DECIMAL or (facts.numeric and facts.has_word(_MEASURES))
+    measure = facts.shape == _DECIMAL or (facts.shape.numeric and facts.has_word(_MEASURES))
     reason = "a measurement" if measure else "nothing known by its name or values"
     return _made(facts, "other", f"{reason}: {facts}", None, *_other_warnings(facts))
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -54,18 +56,32 @@ def write_text(path: Path, text: str) -> None:
 
 def write_table(table: pa.Table, path: Path) -> None:
     """Write CSV or Parquet by the suffix, whole or not at all."""
+    write_batches(table.to_batches(), path, table.schema)
+
+
+def write_batches(batches: Iterable[pa.RecordBatch], path: Path, schema: pa.Schema | None = None) -> None:
+    """Write CSV or Parquet by the suffix, a batch at a time, whole or not at all."""
     if path.suffix not in (".csv", ".parquet"):
         raise OptionError(f"'{path}' must end in .csv or .parquet, so that it is known what to write.")
     with whole_file(path) as temporary:
-        if path.suffix == ".parquet":
-            pq.write_table(table, temporary)
-        else:
-            pa_csv.write_csv(_plain(table), temporary, pa_csv.WriteOptions(quoting_style="needed"))
+        rows = iter(batches)
+        first = next(rows, None)
+        schema = schema or (first.schema if first is not None else pa.schema([]))
+        with _writer(temporary, schema) as writer:
+            for batch in chain([first] if first is not None else [], rows):
+                writer.write(batch if path.suffix == ".parquet" else _plain(batch))
 
 
-def _plain(table: pa.Table) -> pa.Table:
+def _writer(path: Path, schema: pa.Schema) -> Any:
+    if path.suffix == ".parquet":
+        return pq.ParquetWriter(path, schema)
+    plain = pa.schema([(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in schema])
+    return pa_csv.CSVWriter(path, plain, write_options=pa_csv.WriteOptions(quoting_style="needed"))
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Dictionaries as the values they stand for, which is what a CSV holds."""
-    for i, field in enumerate(table.schema):
+    for i, field in enumerate(batch.schema):
         if pa.types.is_dictionary(field.type):
-            table = table.set_column(i, field.name, pc.cast(table[i], field.type.value_type))
-    return table
+            batch = batch.set_column(i, field.name, pc.cast(batch.column(i), field.type.value_type))
+    return batch

@@ -8,13 +8,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from veilmark import sample
 from veilmark.classes import ClassTable
 from veilmark.engines.duckdb import DuckDB, DuckTable
+from veilmark.cells import row_codes
 from veilmark.errors import DataError, OptionError, StudyError, did_you_mean
 from veilmark.hierarchy import resolve
-from veilmark.output import write_table, write_text
+from veilmark.output import write_batches, write_table, write_text
+from veilmark.privacy.closeness import equal_distance, hierarchical_distance, ordered_distance
 from veilmark.privacy.measures import Measures, Sensitive, measure_classes, rank_values
+from veilmark.score.scorer import Published, Scorer
+from veilmark.score.scores import Options, ScoreResult
+from veilmark.score.weights import read_weights
 from veilmark.study import Settings, Study
 
 if TYPE_CHECKING:
@@ -59,15 +67,15 @@ def check_columns(table: DuckTable, needed: Sequence[str], why: str) -> None:
             )
 
 
-def class_table(table: DuckTable, study: Study, person: bool = True) -> ClassTable:
-    """A table's classes by the study's quasi-identifiers, with its sensitive attributes."""
-    who = study.person if person else None
+def class_table(table: DuckTable, study: Study, sensitive: bool = True) -> ClassTable:
+    """A table's classes by the study's quasi-identifiers, with or without its sensitive attributes."""
+    who = study.person
     if who and (lacking := table.missing(who)):
         raise DataError(
             f"The person column '{who}' of '{table.label}' is empty in {lacking:,} records, so it is not known whose "
             "they are. Fill it in, remove those records, or drop `person` from the study."
         )
-    classes = ClassTable.build(table, study.quasi, study.sensitive, who)
+    classes = ClassTable.build(table, study.quasi, study.sensitive if sensitive else (), who)
     if not classes.total_records:
         raise DataError(f"'{table.label}' has column names but no records.")
     return classes
@@ -141,3 +149,72 @@ def make_sample(kind: str, output: str | os.PathLike[str], size: int, seed: int 
     table = sample.hospital(size, seed) if kind == "hospital" else sample.voters(size, seed)
     write_table(table, target)
     return len(table)
+
+
+def score(
+    study: Study,
+    published: Any = None,
+    options: Options | None = None,
+    records: str | os.PathLike[str] | None = None,
+    skip_unknown: bool = False,
+) -> ScoreResult:
+    """Score a published table, by default the whole source; `records` writes each record's score to a file."""
+    with engine_of(study) as engine:
+        table = open_source(engine, study)
+        scorer = scorer_of(table, study)
+        part = scorer.whole
+        if published is not None:
+            table = open_other(engine, published, scorer.cells.columns, study.name)
+            part = scorer.find(table.group(scorer.cells.columns), table.label, skip_unknown)
+        result = scorer.score(part, options)
+        if records is not None:
+            write_batches(scored_batches(table, scorer, part), Path(records))
+        return result
+
+
+def scorer_of(table: DuckTable, study: Study) -> Scorer:
+    """The study's source, read and made ready to score against."""
+    if not study.sensitive:
+        raise StudyError(
+            f"{study.name} names no sensitive attribute, so there is nothing to misuse. Give one its role."
+        )
+    tables = {n: read_weights(n, study.spec.attributes[n].weights, study.folder) for n in study.sensitive}
+    cells = table.group([*study.quasi, *study.sensitive])
+    if not len(cells):
+        raise DataError(f"'{table.label}' has column names but no records.")
+    sizes = class_table(table, study, sensitive=False).size if study.person else None
+    classes = ClassTable.of_cells(cells, len(study.quasi))
+    hows = compare_by(study, classes)
+    distances = {name: lambda name=name, how=how: class_distance(classes, name, how) for name, how in hows.items()}
+    return Scorer(cells, classes, tables, distances, sizes)
+
+
+def class_distance(classes: ClassTable, name: str, how: Sensitive) -> np.ndarray:
+    """The distance of each class's values to the table's, as the study compares them."""
+    if how.distance == "ordered" and how.rank is not None:
+        return ordered_distance(classes, name, how.rank)
+    if how.distance == "hierarchical" and how.levels is not None:
+        return hierarchical_distance(classes, name, how.levels)
+    return equal_distance(classes, name)
+
+
+def scored_batches(table: DuckTable, scorer: Scorer, part: Published) -> Iterator[pa.RecordBatch]:
+    """The table's rows in their order, each with its factors and record scores."""
+    factors, chosen = scorer.factors_of(part)
+    where = np.full(len(scorer.cells), -1)
+    where[part.chosen] = chosen
+    columns = {
+        "weight": factors.weight,
+        "df_k": factors.df_k,
+        "df_l": factors.df_l,
+        "df_t": factors.df_t,
+        "m": factors.m,
+        "l_severity": factors.l_severity,
+        "tkl": factors.tkl,
+    }
+    for batch in table.batches():
+        place = scorer.index.find_codes(row_codes(batch, scorer.cells.columns, scorer.cells.domains))
+        place = np.where(place >= 0, where[place], -1)
+        for name, values in columns.items():
+            batch = batch.append_column(name, pa.array(values[place], mask=place < 0))
+        yield batch

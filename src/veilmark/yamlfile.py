@@ -6,13 +6,14 @@ Unlike plain YAML 1.1, `no`, `on` and `2024-01-05` are texts, `01234` is the tex
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from veilmark.errors import InputError, did_you_mean
 
@@ -26,6 +27,9 @@ SCALARS: list[tuple[re.Pattern[str], Callable[[str], Any]]] = [
     (re.compile(r"-?(0|[1-9][0-9]*)"), int),
     (re.compile(r"-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?"), float),
 ]
+
+# What pydantic adds to the place of a fault: `function-after[check(), str]` of a union, `[key]` after a key.
+_TAG = re.compile(r"\[key\]|[a-z-]+\[.*\(\).*\]")
 
 
 @dataclass
@@ -56,11 +60,13 @@ def read_yaml(path: Path, error: type[InputError]) -> Document:
     document = Document(path)
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
+        if node is None:
+            raise error(f"'{path}' is empty.")
+        document.data = _build(node, (), document, error)
     except yaml.YAMLError as problem:
         raise error(_syntax(path, problem)) from None
-    if node is None:
-        raise error(f"'{path}' is empty.")
-    document.data = _build(node, (), document, error)
+    except RecursionError:
+        raise error(f"'{path}' is nested too deeply, or within itself. Make it flatter.") from None
     return document
 
 
@@ -83,8 +89,11 @@ def _build(node: yaml.Node, keys: Path_, document: Document, error: type[InputEr
 def _mapping(node: yaml.MappingNode, keys: Path_, document: Document, error: type[InputError]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in node.value:
+        line = key.start_mark.line + 1
+        if not isinstance(key, yaml.ScalarNode):
+            raise error(f"{document.path.name}, line {line}: a key must be a text, not a list or mapping.")
         name = str(key.value)
-        document.lines[(*keys, name)] = key.start_mark.line + 1
+        document.lines[(*keys, name)] = line
         if name in result:
             raise error(f"{document.place((*keys, name))}: this key stands twice. Keep one of them.")
         result[name] = _build(value, (*keys, name), document, error)
@@ -109,29 +118,35 @@ def validate(document: Document, model: type[Model], error: type[InputError]) ->
 
 def explain(problem: ValidationError, model: type[BaseModel], document: Document | None = None) -> str:
     """The first fault that pydantic found, with its place and the nearest right spelling."""
-    fault = problem.errors(include_url=False)[0]
-    keys: Path_ = tuple(part for part in fault["loc"] if not (isinstance(part, str) and "(" in part))
+    fault = _most_telling(problem.errors(include_url=False))
+    keys: Path_ = tuple(part for part in fault["loc"] if not _TAG.fullmatch(str(part)))
     keys = _real_keys(keys, document.data) if document else keys
-    where = document.place(keys) if document else ".".join(map(str, keys))
+    place = document.place(keys) if document else ".".join(map(str, keys))
+    where = f"{place}: " if place else ""
     name = str(keys[-1]) if keys else ""
     if fault["type"] == "extra_forbidden":
         known = _fields_at(model, keys[:-1])
-        return f"{where}: unknown key '{name}'.{did_you_mean(name, known)} Known here: {', '.join(known)}."
+        return f"{where}unknown key '{name}'.{did_you_mean(name, known)} Known here: {', '.join(known)}."
     if fault["type"] == "missing":
-        return f"{where}: the key '{name}' is missing. Add it."
+        return f"{where}the key '{name}' is missing. Add it."
     if fault["type"] == "literal_error":
         expected = re.findall(r"'([^']*)'", fault["ctx"]["expected"])
         given = fault["input"]
-        return (
-            f"{where}: '{given}' is not known.{did_you_mean(str(given), expected)} Use one of: {', '.join(expected)}."
-        )
+        return f"{where}'{given}' is not known.{did_you_mean(str(given), expected)} Use one of: {', '.join(expected)}."
     message = fault["msg"].removeprefix("Value error, ").rstrip(".")
     given = (
         ""
         if isinstance(fault["input"], dict | list) or fault["type"] == "value_error"
         else f" (given: {fault['input']!r})"
     )
-    return f"{where}: {message}{given}."
+    return f"{where}{message}{given}."
+
+
+def _most_telling(faults: Sequence[ErrorDetails]) -> ErrorDetails:
+    """The first fault; of a misspelt key, which is also a missing one, the misspelling."""
+    first = faults[0]
+    unknown = (f for f in faults if f["type"] == "extra_forbidden" and f["loc"][:-1] == first["loc"][:-1])
+    return next(unknown, first) if first["type"] == "missing" else first
 
 
 def _real_keys(keys: Path_, data: Any) -> Path_:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import oracle
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import oracle
 from veilmark.hierarchy import Levels, parse_spec, resolve
 from veilmark.privacy.closeness import equal_distance, hierarchical_distance, ordered_distance
 from veilmark.privacy.measures import rank_values
@@ -59,7 +59,7 @@ def test_equal(paper):
 
 
 def test_ordered_as_the_paper_has_it(paper):
-    """"Table 5 has 0.167-closeness w.r.t. salary.\""""
+    """ "Table 5 has 0.167-closeness w.r.t. salary.\""""
     assert ordered(paper, "salary").max() == pytest.approx(1 / 6)
 
 
@@ -115,7 +115,7 @@ MAPS = [
 ]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(oracle.cases(), st.permutations(["cold", "flu", "hiv"]), st.tuples(*MAPS))
 def test_every_class_as_the_oracle_has_it(case, order, maps):
     table, rows, quasi = case.table, case.rows, case.quasi
@@ -137,7 +137,7 @@ def test_every_class_as_the_oracle_has_it(case, order, maps):
     agree(hierarchical_distance(table, "illness", levels), oracle.t_hierarchical(rows, quasi, "illness", tree))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(oracle.cases())
 def test_a_hierarchy_of_one_step_is_the_equal_distance(case):
     domain = case.table.histograms["illness"].domain
@@ -146,18 +146,13 @@ def test_a_hierarchy_of_one_step_is_the_equal_distance(case):
 
 
 def test_long_orders_lose_no_precision():
-    """Many classes over many values: each distance as if its class stood alone."""
+    """Sums run on from class to class, and must not carry rounding errors over."""
     rng = np.random.default_rng(3)
-    rows = [
-        {"q": str(q), "s": str(s)} for q, s in zip(rng.integers(0, 300, 6000), rng.zipf(1.3, 6000) % 997, strict=True)
-    ]
+    quasi, sensitive = rng.integers(0, 200, 3000), rng.zipf(1.3, 3000) % 997
+    rows = [{"q": str(q), "s": str(s)} for q, s in zip(quasi, sensitive, strict=True)]
     table = oracle.class_table(rows, ["q"], ["s"])
-    numbers = sorted({row["s"] for row in rows}, key=float)
-    chosen = [row for row in rows if row["q"] in ("7", "299")]
-    expected = oracle.t_ordered(rows, ["q"], "s", numbers)
-    distance = oracle.by_class(table, ordered(table, "s"))
-    for key in oracle.classes(chosen, ["q"]):
-        assert distance[key] == pytest.approx(expected[key], rel=1e-12)
+    expected = oracle.t_ordered(rows, ["q"], "s", [str(s) for s in range(997)])
+    assert oracle.by_class(table, ordered(table, "s")) == pytest.approx(expected, rel=1e-13)
 
 
 def test_a_class_like_the_table_is_at_no_distance():

@@ -185,10 +185,16 @@ class TestAttributes:
 
     def test_values_stay_as_written(self, tmp_path: Path) -> None:
         text = "tree: {Code: {sensitivity: 1e-1, values: {No: 1, 007: 1, 1.0: 1, 2020-01-01: 1, '': 1}}}"
-        with pytest.raises(WeightsError, match="must not be empty"):
+        with pytest.raises(
+            WeightsError, match=r"line 1, tree\.Code\.values\.: String should have at least 1 character"
+        ):
             read_model(write(tmp_path, text))
         weights = read_model(write(tmp_path, text.replace(", '': 1", ""))).weights()
         assert weights == {"Code": dict.fromkeys(("No", "007", "1.0", "2020-01-01"), 0.1)}
+
+    def test_none_is_not_given_in_python(self) -> None:
+        tree = {"A": {"sensitivity": 1, "values": {"x": 1}, "attribute": None, "children": None}}
+        assert DataModel.from_dict({"tree": tree}).weights() == {"A": {"x": 1.0}}
 
     def test_python_numbers_as_values(self) -> None:
         tree = {"Stage": {"sensitivity": 1, "values": {1: 0.5, 2: 1}}}
@@ -258,36 +264,62 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("text", "words"),
         [
-            ("", "the file is empty; it must hold keys"),
-            ("- a", "the file is a list or mapping; it must hold keys"),
-            ("rule: none", r"the top level has no 'tree'\. Add it"),
-            ("tree: {}", "tree is empty; it must not be empty"),
-            ("tree:", "tree is empty; it must hold keys"),
-            ("tre: {A: 1}", r"the key 'tre' in the top level .* Did you mean 'tree'\?.*\(1 more to mend"),
+            ("", r"model\.yaml' is empty"),
+            ("- a", r"'model\.yaml' must be a mapping of keys to values"),
+            ("rule: none", r"model\.yaml, tree: the key 'tree' is missing\. Add it"),
+            ("tree: {}", "line 1, tree: .* at least 1 item .* not 0"),
+            ("tree:", r"line 1, tree: .* valid dictionary \(given: None\)"),
+            ("tre: {A: 1}", r"line 1, tre: unknown key 'tre'\. Did you mean 'tree'\? Known here: rule, tree, infers\."),
             ("tree: {A: {sensitivity: 1}}", "has no values to weigh"),
-            ("tree: {A: {sensitivity: 1, values: {}}}", "tree > A > values is empty"),
-            ("tree: {A: 0.9}", r"tree > A is '0\.9'; it must hold keys, such as"),
-            ("tree: {A: {values: {x: 1}}}", r"tree > A has no 'sensitivity'"),
+            ("tree: {A: {sensitivity: 1, values: {}}}", r"line 1, tree\.A\.values: .* at least 1 item .* not 0"),
+            ("tree: {A: 0.9}", r"line 1, tree\.A: .* valid dictionary .*\(given: 0\.9\)"),
+            ("tree: {A: {values: {x: 1}}}", r"tree\.A\.sensitivity: the key 'sensitivity' is missing\. Add it"),
             (
                 "tree: {A: {sensitivity: 1, children: {B: {sensitivty: 1}}}}",
-                r"the key 'sensitivty' in tree > A > children > B is not .* Did you mean 'sensitivity'\?",
+                r"tree\.A\.children\.B\.sensitivty: unknown key 'sensitivty'\. Did you mean 'sensitivity'\?",
+            ),
+            (
+                "tree:\n  A (a):\n    sensitivity: 1\n    children:\n      values:\n        sensitivity: 1\n        vales: {x: 1}",
+                r"line 7, tree\.A \(a\)\.children\.values\.vales: unknown key 'vales'\. Did you mean 'values'\?",
             ),
             (
                 "tree: {A: {sensitivity: 1, value: {x: 1}}}",
-                r"the key 'value' in tree > A is not known\. Did you mean 'values'\? Known are 'sens",
+                r"tree\.A\.value: unknown key 'value'\. Did you mean 'values'\? Known here: sens",
             ),
             (
                 "{rules: none, tree: {A: {sensitivity: 1, values: {x: 1}}}}",
-                r"the key 'rules' in the top level is not known\. Did you mean 'rule'\?",
+                r"line 1, rules: unknown key 'rules'\. Did you mean 'rule'\?",
             ),
-            ("tree: {A: {sensitivity: 1.5, values: {x: 1}}}", r"A > sensitivity is '1\.5'; .* from 0 to 1"),
-            ("tree: {A: {sensitivity: .nan, values: {x: 1}}}", r"A > sensitivity is '\.nan'; .* from 0 to 1"),
-            ("tree: {A: {sensitivity: high, values: {x: 1}}}", "A > sensitivity is 'high'; .* from 0 to 1"),
-            ("tree: {A: {sensitivity: 1, values: {x: -1}}}", "A > values > x is '-1'; .* from 0 to 1"),
-            ("tree: {A: {sensitivity: 1, values: {x: }}}", "A > values > x is empty; .* from 0 to 1"),
-            ("tree: {A: {sensitivity: 1, values: {x: 1, x: 0.5}}}", "line 1: 'x' occurs twice"),
-            ("tree:\n  A: {sensitivity: 1}\n  A: {sensitivity: 1}", "line 3: 'A' occurs twice"),
-            ("tree: {[A]: {sensitivity: 1}}", "line 1: a key must be a name"),
+            (
+                "tree: {A: {sensitivity: 1.5, values: {x: 1}}}",
+                r"A\.sensitivity: .* less than or equal to 1 \(given: 1\.5\)",
+            ),
+            ("tree: {A: {sensitivity: .nan, values: {x: 1}}}", r"A\.sensitivity: .* number .*\(given: '\.nan'\)"),
+            ("tree: {A: {sensitivity: nan, values: {x: 1}}}", r"A\.sensitivity: .* finite number \(given: 'nan'\)"),
+            ("tree: {A: {sensitivity: high, values: {x: 1}}}", r"A\.sensitivity: .* valid number.*\(given: 'high'\)"),
+            (
+                "tree: {A: {sensitivity: 1, values: {x: -1}}}",
+                r"A\.values\.x: .* greater than or equal to 0 \(given: -1\)",
+            ),
+            ("tree: {A: {sensitivity: 1, values: {x: }}}", r"A\.values\.x: .* valid number \(given: None\)"),
+            (
+                "tree: {A: {sensitivity: 1, values: {Diabetes (type 2): 7}}}",
+                r"line 1, tree\.A\.values\.Diabetes \(type 2\): .* less than or equal to 1 \(given: 7\)",
+            ),
+            ("tree: {A: {sensitivity: 1, values: {x: true}}}", r"line 1, tree\.A\.values\.x: true is no number"),
+            ("tree: {A: {sensitivity: false, values: {x: 1}}}", r"line 1, tree\.A\.sensitivity: false is no number"),
+            (
+                "tree: {A: {sensitivity: 1, values: {x: 1}}, B: {sensitivity: 1,\n values: }}",
+                r"line 2, tree\.B\.values: it is empty\. Fill it in, or remove the key",
+            ),
+            ("tree: {A: {sensitivity: 1, values: {x: 1}, children: }}", r"tree\.A\.children: it is empty"),
+            ("tree: {A: {sensitivity: 1, values: {x: 1}, attribute: ~}}", r"tree\.A\.attribute: it is empty"),
+            (
+                "tree: {A: {sensitivity: 1, values: {x: 1, x: 0.5}}}",
+                r"line 1, tree\.A\.values\.x: this key stands twice",
+            ),
+            ("tree:\n  A: {sensitivity: 1}\n  A: {sensitivity: 1}", r"line 3, tree\.A: this key stands twice"),
+            ("tree: {[A]: {sensitivity: 1}}", "line 1: a key must be a text"),
             (
                 "tree: {A: {sensitivity: 1, values: {x: 1}},B: {sensitivity: 1,attribute: A,values: {x: 1}}}",
                 "the value 'x' of 'A' occurs twice in the tree",
@@ -296,7 +328,7 @@ class TestErrors:
                 "tree: {A: {sensitivity: 1, attribute: c, children: {B: {sensitivity: 1, values: {x: 1}}}}}",
                 "concept 'A' names the column 'c' but has no values",
             ),
-            ("tree: {A: [", r"not valid YAML: line 1, column \d+: "),
+            ("tree: {A: [", r"line 1, column \d+ is not valid YAML: "),
             ("tree: \x00", "not valid YAML: unacceptable character"),
             ("tree: &t {A: *t}", "nested too deeply, or within itself"),
         ],
@@ -316,15 +348,16 @@ class TestErrors:
                 r"'Disese', which is not in the tree\. Did you mean 'Disease'",
             ),
             ([{"from": "A=z", "to": "Disease", "value": 1}], "names 'A=z', which is not in the tree"),
-            ([{"from": "A", "to": "Disease", "value": -1}], "infers > 0 > value is '-1'; .* at least 0"),
-            ([{"from": "A", "to": "Disease"}], "infers > 0 has no 'value'"),
+            ([{"from": "A", "to": "Disease", "value": -1}], r"infers\.0\.value: .* or equal to 0 \(given: -1\)"),
+            ([{"from": "A", "to": "Disease"}], r"infers\.0\.value: the key 'value' is missing\. Add it"),
             (
                 [{"from": "A", "to": "Disease", "value": 1, "form": 2}],
-                r"the key 'form' in infers > 0 is not known\. Did you mean 'from'\?",
+                r"infers\.0\.form: unknown key 'form'\. Did you mean 'from'\? Known here: from, to, value\.",
             ),
             ([{"from": "A", "to": "Disease", "value": 1}] * 2, "from 'A' to 'Disease' is given twice"),
             ([{"from": "A", "to": "Other", "value": 1}], "names 'Other', which 2 concepts are called"),
-            ({"A": "Disease"}, "infers is a list or mapping; it must be a list of inferences"),
+            ([{"form": "A", "to": "Disease", "value": 1}], r"infers\.0\.form: unknown key .* Did you mean 'from'\?"),
+            ({"A": "Disease"}, "^The data model: infers: .* valid list"),
         ],
     )
     def test_the_inferences(self, infers: Any, words: str) -> None:
@@ -333,17 +366,28 @@ class TestErrors:
         with pytest.raises(WeightsError, match=words):
             DataModel.from_dict({"tree": tree, "infers": infers})
 
+    @pytest.mark.parametrize("content", [None, [], "tree"])
+    def test_no_mapping(self, content: Any) -> None:
+        with pytest.raises(WeightsError, match="^The data model: Input should be a valid dictionary"):
+            DataModel.from_dict(content)
+
+    def test_unknown_key_deep_in_a_dictionary(self) -> None:
+        tree = {"A (a)": attribute(0.5, children={"B": attribute(1, children={"C": {"sensitivty": 1}})})}
+        words = r"^The data model: tree\.A \(a\)\.children\.B\.children\.C\.sensitivty: .* Did you mean 'sensitivity'\?"
+        with pytest.raises(WeightsError, match=words):
+            DataModel.from_dict({"tree": tree})
+
     def test_no_file(self, tmp_path: Path) -> None:
-        with pytest.raises(WeightsError, match=r"none\.yaml does not exist"):
+        with pytest.raises(WeightsError, match=r"There is no file '.*none\.yaml'"):
             read_model(tmp_path / "none.yaml")
 
     def test_not_a_file(self, tmp_path: Path) -> None:
-        with pytest.raises(WeightsError, match="cannot be read"):
+        with pytest.raises(WeightsError, match="is a folder"):
             read_model(tmp_path)
 
     def test_not_text(self, tmp_path: Path) -> None:
         (tmp_path / "m.yaml").write_bytes(b"\xff\xfe\x00")
-        with pytest.raises(WeightsError, match="not UTF-8"):
+        with pytest.raises(WeightsError, match=r"m\.yaml' cannot be read: 'utf-8' codec"):
             read_model(tmp_path / "m.yaml")
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from veilmark import __version__
-from veilmark.cli import measure, start
+from veilmark.cli import measure, score, start
 from veilmark.cli.bars import show_progress
 from veilmark.errors import VeilmarkError
 
@@ -26,6 +26,7 @@ app = typer.Typer(
 )
 start.register(app)
 measure.register(app)
+score.register(app)
 
 INTERRUPTED = 130
 

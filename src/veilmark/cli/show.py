@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich import box
@@ -9,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from veilmark.privacy.measures import AttributeMeasures, Measures, Risks
+from veilmark.score.scores import Contribution, ScoreResult
 from veilmark.study import Study
 
 
@@ -88,3 +90,46 @@ def _remarks(result: Measures, study: Study) -> list[str]:
     if result.risk.unlinked_classes:
         lines.append(f"{result.risk.unlinked_classes:,} classes have fewer people in the population than in the table.")
     return lines
+
+
+def scores(result: ScoreResult, study: Study, published: Path | None = None, console: Console | None = None) -> None:
+    """What `veilmark score` prints."""
+    console = console or Console()
+    console.print(
+        f"\n[bold]{published or study.label}[/bold]: {result.records:,} of the source's {result.source_records:,} records\n"
+    )
+    of = {"source": "the whole source", "record": "its worst record", "theory": "the largest there can be"}
+    table = _table("Misuseability")
+    for name, justify in (("score", "left"), ("value", "right"), (f"of {of[result.options.normalize]}", "right")):
+        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    names = {
+        "m": f"M-Score (x={result.options.x:g})",
+        "l_severity": "L-Severity",
+        "tkl": "tkl-Score",
+        "tkl_max": "tkl-Score max",
+    }
+    for key, name in names.items():
+        s = result.scores[key]
+        table.add_row(name, f"{s.value:,.5g}", "-" if s.normalized is None else f"{s.normalized:.2%}")
+    console.print(table)
+    for title, parts in (("Classes that carry most of tkl", result.top_classes), ("Values", result.top_values)):
+        if parts:
+            console.print(_contributions(title, parts))
+    if result.worst:
+        console.print(f"The worst record: {result.worst[0]}.")
+    if result.unknown_records:
+        console.print(f"{result.unknown_records:,} records are not in the source and were left out.", style="dim")
+
+
+def _contributions(title: str, parts: Sequence[Contribution]) -> Table:
+    table = _table(title)
+    for name in (*parts[0].what,) if len({tuple(p.what) for p in parts}) == 1 else ("value",):
+        table.add_column(name)
+    for name in ("records", "tkl", "share"):
+        table.add_column(name, justify="right")
+    for part in parts:
+        texts = ["(missing)" if v is None else v for v in part.what.values()]
+        if len(texts) == 1 and table.columns[0].header == "value":
+            texts = [f"{next(iter(part.what))} = {texts[0]}"]
+        table.add_row(*texts, f"{part.records:,}", f"{part.tkl:,.4g}", f"{part.share:.1%}")
+    return table

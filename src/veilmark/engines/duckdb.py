@@ -158,6 +158,11 @@ class DuckTable:
         """The first rows as Arrow."""
         return self._run(sql.head(self.name, rows))
 
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows in their order."""
+        reader = self.engine.connection.sql(f"FROM {self.name}").to_arrow_reader(BATCH_ROWS)
+        yield from reader
+
     def missing(self, column: str) -> int:
         """How many records lack a value of the column."""
         statement = sql.count_missing(DIALECT, self.name, column, self.columns[column])

@@ -29,13 +29,15 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml  # type: ignore[import-untyped, unused-ignore]
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from veilmark.errors import WeightsError, did_you_mean, listing
+from veilmark.yamlfile import Document, explain, read_yaml, validate
 
 __all__ = ["RULES", "DataModel", "Explanation", "Inference", "Node", "Rule", "read_model", "register_rule"]
 
@@ -122,12 +124,11 @@ class DataModel:
     @classmethod
     def from_dict(cls, content: Any, source: str = "The data model") -> DataModel:
         """From what the YAML file holds."""
-        model = _validated(content, source)
-        _check_rule(model.rule, source)
-        nodes = _linked(_flattened(model.tree, source), model.infers, source)
-        _check_values(nodes, source)
-        _targets_first(nodes, source)
-        return cls(nodes, model.rule, source)
+        try:
+            model = _File.model_validate(content)
+        except ValidationError as problem:
+            raise WeightsError(f"{source}: {explain(problem, _File)}") from None
+        return _built(model, source)
 
     def weights(self) -> dict[str, dict[str, float]]:
         """Weights ≥ 0 by attribute and value."""
@@ -177,13 +178,10 @@ class DataModel:
 
 def read_model(path: str | os.PathLike[str]) -> DataModel:
     """A data model from its YAML file; names and values are taken as the text written there."""
-    source = os.fspath(path)
-    try:
-        return DataModel.from_dict(_plain(yaml.compose(_text(path), Loader=yaml.BaseLoader), source), source)
-    except yaml.YAMLError as problem:
-        raise WeightsError(f"{source} is not valid YAML: {_yaml_fault(problem)}. Mend it there.") from None
-    except RecursionError:
-        raise WeightsError(f"{source} is nested too deeply, or within itself. Make the tree flatter.") from None
+    document = read_yaml(Path(path), WeightsError)
+    model = validate(document, _File, WeightsError)
+    _check_scalars(document)
+    return _built(model, os.fspath(path))
 
 
 # --- the file ----------------------------------------------------------------------------------------------
@@ -217,100 +215,14 @@ class _File(_Part):
     infers: list[_Edge] = []
 
 
-_KEYS = {
-    "file": ("rule", "tree", "infers"),
-    "edge": ("from", "to", "value"),
-    "concept": tuple(_Concept.model_fields),
-}
-
-
-def _text(path: str | os.PathLike[str]) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise WeightsError(f"{os.fspath(path)} does not exist. Give the path of a data model in YAML.") from None
-    except UnicodeDecodeError:
-        raise WeightsError(f"{os.fspath(path)} is not UTF-8 text. Save the data model as YAML in UTF-8.") from None
-    except OSError as problem:
-        raise WeightsError(f"{os.fspath(path)} cannot be read: {problem.strerror}.") from None
-
-
-def _yaml_fault(problem: Any) -> str:
-    mark = getattr(problem, "problem_mark", None)
-    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-    return where + " ".join(str(getattr(problem, "problem", None) or problem).split())
-
-
-def _plain(node: Any, source: str) -> Any:
-    """A YAML node as dictionaries, lists and text.
-
-    Not yaml.safe_load: that makes the value `No` a boolean and `007` a 7, and drops the first of equal keys.
-    """
-    if isinstance(node, yaml.MappingNode):
-        return _plain_mapping(node, source)
-    if isinstance(node, yaml.SequenceNode):
-        return [_plain(item, source) for item in node.value]
-    return node.value if node is not None else ""
-
-
-def _plain_mapping(node: Any, source: str) -> dict[str, Any]:
-    plain: dict[str, Any] = {}
-    for key, value in node.value:
-        line = key.start_mark.line + 1
-        if not isinstance(key, yaml.ScalarNode):
-            raise WeightsError(f"{source}, line {line}: a key must be a name or a value, not a list or mapping.")
-        if key.value in plain:
-            raise WeightsError(f"{source}, line {line}: '{key.value}' occurs twice here. Keep one of them.")
-        plain[key.value] = _plain(value, source)
-    return plain
-
-
-def _validated(content: Any, source: str) -> _File:
-    try:
-        return _File.model_validate(content)
-    except ValidationError as problem:
-        # A misspelt key is also a missing one; the misspelling is what helps.
-        errors = sorted(problem.errors(), key=lambda error: error["type"] != "extra_forbidden")
-        more = f" ({len(errors) - 1} more to mend.)" if len(errors) > 1 else ""
-        raise WeightsError(f"{source}: {_sentence(errors[0])}{more}") from None
-
-
-def _sentence(error: Mapping[str, Any]) -> str:
-    """What pydantic found, as a person would say it."""
-    *above, last = ("", *(part for part in error["loc"] if part != "[key]"))
-    where = " > ".join(str(part) for part in above if part != "") or "the top level"
-    whole = " > ".join(str(part) for part in (*above, last) if part != "") or "the file"
-    if error["type"] == "extra_forbidden":
-        keys = _KEYS[_kind(error["loc"])]
-        hint = did_you_mean(str(last), keys)
-        return f"the key '{last}' in {where} is not known.{hint} Known are {listing(keys)}."
-    if error["type"] == "missing":
-        return f"{where} has no '{last}'. Add it."
-    return f"{whole} is {_shown(error['input'])}; {_expected(error['type'], error['loc'])}."
-
-
-def _kind(place: Sequence[str | int]) -> str:
-    if len(place) == 1:
-        return "file"
-    return "edge" if place[0] == "infers" else "concept"
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, Mapping | list):
-        return "a list or mapping" if value else "empty"
-    return f"'{value}'" if value not in ("", None) else "empty"
-
-
-def _expected(fault: str, place: Sequence[str | int]) -> str:
-    if fault in ("model_type", "dict_type"):
-        return "it must hold keys, such as 'sensitivity: 0.5' or 'Flu: 0.2'"
-    if fault == "list_type":
-        return "it must be a list of inferences such as '{from: Medication, to: Disease, value: 0.1}'"
-    if fault in ("too_short", "string_too_short", "string_type"):
-        return "it must not be empty, and names must be text"
-    if "infers" in place:
-        return "an inference value must be a number of at least 0"
-    return "a sensitivity must be a number from 0 to 1"
+def _check_scalars(document: Document) -> None:
+    """An empty key, true or false is a slip, which pydantic would take for not given, 1 or 0."""
+    for keys in document.lines:
+        scalar = reduce(getitem, keys, document.data)
+        if scalar is None:
+            raise WeightsError(f"{document.place(keys)}: it is empty. Fill it in, or remove the key.")
+        if isinstance(scalar, bool):
+            raise WeightsError(f"{document.place(keys)}: {str(scalar).lower()} is no number. Write one, such as 0.5.")
 
 
 # --- the tree and its inferences ---------------------------------------------------------------------------
@@ -324,6 +236,14 @@ class _Branch:
     parent: int
     infers: Mapping[str, float]
     aliases: tuple[str, ...]
+
+
+def _built(model: _File, source: str) -> DataModel:
+    _check_rule(model.rule, source)
+    nodes = _linked(_flattened(model.tree, source), model.infers, source)
+    _check_values(nodes, source)
+    _targets_first(nodes, source)
+    return DataModel(nodes, model.rule, source)
 
 
 def _flattened(tree: dict[str, _Concept], source: str) -> list[_Branch]:

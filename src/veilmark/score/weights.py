@@ -1,0 +1,196 @@
+"""Weights of sensitive values: how bad it would be if this one came out.
+
+An attribute's `weights` in the study file are one of
+
+    {Flu: 0.05, HIV: 0.2, "": 0, default: 0.1}          direct; "" is the missing value
+    {ranges: [{to: 20000, weight: 0.3}, {from: 20000, weight: 0.1}], default: 0.1}      numbers, from ≤ value < to
+    {ahp: matrix.csv, method: geometric, rescale: true}  experts' pairwise judgements; several files are a panel
+    {ahp: values.csv, within: attributes.csv}            hierarchical: attributes first, then values within each
+    {model: model.yaml}                                  the data model of L-Severity
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from veilmark.domain import Domain
+from veilmark.errors import VeilmarkWarning, WeightsError, listing
+from veilmark.score import ahp, datamodel
+from veilmark.yamlfile import explain
+
+M = TypeVar("M", bound=BaseModel)
+KINDS = ("ranges", "ahp", "model")
+DEFAULT = "default"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Range(_Strict):
+    """Numbers from `from` up to, and without, `to`."""
+
+    low: float = Field(default=-math.inf, alias="from")
+    to: float = math.inf
+    weight: float
+
+
+class Ranges(_Strict):
+    ranges: list[Range]
+    default: float | None = None
+
+
+class Ahp(_Strict):
+    ahp: str | list[str]
+    within: str | None = None
+    method: Literal["eigenvector", "geometric"] = "eigenvector"
+    rescale: bool = False
+    default: float | None = None
+
+
+class Model(_Strict):
+    model: str
+    default: float | None = None
+
+
+@dataclass(frozen=True)
+class WeightTable:
+    """The weight of each value of one attribute; `default` stands for values not named."""
+
+    attribute: str
+    values: Mapping[str, float]
+    default: float | None = None
+    ranges: tuple[Range, ...] = ()
+
+    @property
+    def largest(self) -> float:
+        """The largest weight any value can have."""
+        candidates = [*self.values.values(), *(r.weight for r in self.ranges)]
+        return max([*candidates, self.default if self.default is not None else 0.0])
+
+    def of(self, domain: Domain) -> np.ndarray:
+        """The weight of each value of a domain; a value without one is an error."""
+        texts = ["" if t is None else t for t in domain.text.to_pylist()]
+        found = self._by_range(domain) if self.ranges else np.array([self.values.get(t, math.nan) for t in texts])
+        lacking = [texts[i] for i in np.flatnonzero(np.isnan(found))]
+        if lacking and self.default is None:
+            raise WeightsError(self._no_weight(lacking))
+        self._warn_of_absent(texts)
+        return np.where(np.isnan(found), self.default if self.default is not None else 0.0, found)
+
+    def _by_range(self, domain: Domain) -> np.ndarray:
+        if domain.numbers is None:
+            raise WeightsError(
+                f"The weights of '{self.attribute}' are given by ranges, but its values are not all numbers. "
+                "Give a weight for each value instead."
+            )
+        found = np.full(len(domain), math.nan)
+        for r in self.ranges:
+            found[(domain.numbers >= r.low) & (domain.numbers < r.to)] = r.weight
+        return found
+
+    def _no_weight(self, lacking: Sequence[str]) -> str:
+        missing = " Give missing values a weight under the key ''." if "" in lacking else ""
+        named = [t for t in lacking if t]
+        what = f"the values {listing(named)}" if named else "missing values"
+        return (
+            f"The weights of '{self.attribute}' lack {what}, which the data have.{missing} Add them, or a weight for "
+            "all values not named: default: 0.1."
+        )
+
+    def _warn_of_absent(self, texts: Sequence[str]) -> None:
+        absent = sorted(set(self.values) - set(texts))
+        if absent:
+            warnings.warn(
+                f"Weights are given for values of '{self.attribute}' that the data do not have: {listing(absent)}. "
+                "Check their spelling.",
+                VeilmarkWarning,
+                stacklevel=3,
+            )
+
+
+def read_weights(attribute: str, given: Mapping[str, Any] | None, folder: Path) -> WeightTable:
+    """An attribute's weights, from whatever the study says they are made of."""
+    if not given:
+        raise WeightsError(
+            f"'{attribute}' is sensitive but has no weights, so its misuse cannot be scored. Add them to the study: "
+            f"weights: {{value: 0.2, default: 0.1}}."
+        )
+    kinds = [k for k in KINDS if k in given and not isinstance(given[k], int | float)]
+    if not kinds:
+        return _direct(attribute, given)
+    return {"ranges": _ranges, "ahp": _from_ahp, "model": _from_model}[kinds[0]](attribute, given, folder)
+
+
+def _direct(attribute: str, given: Mapping[str, Any]) -> WeightTable:
+    weights = {str(value): _weight(attribute, value, w) for value, w in given.items()}
+    default = weights.pop(DEFAULT, None)
+    return WeightTable(attribute, weights, default)
+
+
+def _weight(attribute: str, value: object, given: object) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given) or given < 0:
+        raise WeightsError(
+            f"The weight of '{attribute}' value '{value}' is {given!r}. A weight is a number, 0 or larger (usually up "
+            "to 1)."
+        )
+    return float(given)
+
+
+def _ranges(attribute: str, given: Mapping[str, Any], folder: Path) -> WeightTable:
+    spec = _parsed(Ranges, attribute, given)
+    for r in spec.ranges:
+        _weight(attribute, f"from {r.low:g} to {r.to:g}", r.weight)
+        if not r.low < r.to:
+            raise WeightsError(f"The weights of '{attribute}' have a range from {r.low:g} to {r.to:g}, which is empty.")
+    ordered = sorted(spec.ranges, key=lambda r: r.low)
+    for before, after in zip(ordered, ordered[1:], strict=False):
+        if after.low < before.to:
+            raise WeightsError(
+                f"The weights of '{attribute}' have ranges that overlap: one goes up to {before.to:g}, the next begins "
+                f"at {after.low:g}."
+            )
+    return WeightTable(attribute, {}, spec.default, tuple(ordered))
+
+
+def _from_ahp(attribute: str, given: Mapping[str, Any], folder: Path) -> WeightTable:
+    spec = _parsed(Ahp, attribute, given)
+    files = [spec.ahp] if isinstance(spec.ahp, str) else spec.ahp
+    matrices = [ahp.read_matrix(folder / f) for f in files]
+    if len(matrices) == 1:
+        found = ahp.priorities(matrices[0], spec.method, spec.rescale)
+    else:
+        found = ahp.aggregate(matrices, spec.method, spec.rescale).result
+    share = 1.0
+    if spec.within:
+        shares = ahp.priorities(ahp.read_matrix(folder / spec.within), spec.method, spec.rescale).by_name
+        if attribute not in shares:
+            raise WeightsError(f"'{spec.within}' compares {listing(list(shares))}, but not '{attribute}'.")
+        share = shares[attribute]
+    return WeightTable(attribute, {v: share * w for v, w in found.by_name.items()}, spec.default)
+
+
+def _from_model(attribute: str, given: Mapping[str, Any], folder: Path) -> WeightTable:
+    spec = _parsed(Model, attribute, given)
+    weights = datamodel.read_model(folder / spec.model).weights()
+    if attribute not in weights:
+        raise WeightsError(
+            f"The data model '{spec.model}' has no attribute '{attribute}'; it has {listing(list(weights))}. Name the "
+            "column in the model with attribute: …."
+        )
+    return WeightTable(attribute, weights[attribute], spec.default)
+
+
+def _parsed(model: type[M], attribute: str, given: Mapping[str, Any]) -> M:
+    try:
+        return model.model_validate(dict(given))
+    except ValidationError as problem:
+        raise WeightsError(f"The weights of '{attribute}': {explain(problem, model)}") from None
