@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import foundation
+from benchmarks import foundation, scores
 
-SUITES = {"foundation": foundation.run}
+SUITES = {"foundation": foundation.run, "scores": scores.run}
 
 
 def main() -> None:

@@ -2,13 +2,21 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from veilmark import cells as cells_module
 from veilmark.cells import count_batches, encode, number, pack
 from veilmark.domain import Domain
 
 ROWS = st.lists(st.tuples(st.sampled_from(["a", "b", None, ""]), st.sampled_from([1, 2, 30, None])), max_size=60)
+
+
+@pytest.fixture(params=[1 << 22, 1], ids=["dense", "sorted"])
+def counting(request, monkeypatch):
+    monkeypatch.setattr(cells_module, "DENSE_LIMIT", request.param)
+    monkeypatch.setattr(cells_module, "SORT_ROWS", 10)
 
 
 def as_counts(cells):
@@ -17,8 +25,9 @@ def as_counts(cells):
     return dict(zip(keys, cells.records.tolist(), strict=True))
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ROWS)
-def test_counting_densely_and_encoding_a_group_by_give_the_same_cells(rows):
+def test_counting_packed_rows_and_encoding_a_group_by_give_the_same_cells(counting, rows):
     table = pa.table(
         {"x": pa.array([r[0] for r in rows], pa.string()), "y": pa.array([r[1] for r in rows], pa.int16())}
     )

@@ -339,14 +339,15 @@ ODD_NUMBERS = [
 
 
 @given(st.lists(st.one_of(st.sampled_from(ODD_NUMBERS), st.text("0123.eE+-_ \t\n\r\v\fnaif", max_size=6))))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_the_engines_test_for_numbers_agrees_with_the_domains(values):
     rows = pa.table({"v": pa.array(values, pa.string())})
     with duckdb.connect() as connection:
         connection.register("rows", rows)
         found = connection.sql(f"SELECT v, coalesce({guess._fits_number('v', True)}, false) FROM rows").fetchall()
     for value, fits in found:
-        assert fits == (re.fullmatch(NUMBER.rstrip("$"), value, re.ASCII) is not None), repr(value)
+        number = re.fullmatch(NUMBER.rstrip("$"), value, re.ASCII)
+        assert fits == (number is not None and abs(float(value)) < guess.EXACT_NUMBERS), repr(value)
 
 
 def test_typed_columns():
@@ -563,13 +564,14 @@ def test_large_tables_are_counted_by_slices():
     assert int(estimate[1].replace(",", "")) == pytest.approx(100_000, rel=0.15)
 
 
-def test_the_whole_table_is_counted_in_one_statement(visits, monkeypatch):
-    statements: list[str] = []
+@pytest.mark.parametrize(("columns", "statements"), [(1, 1), (32, 1), (33, 2), (100, 4)])
+def test_the_whole_table_is_counted_in_one_statement_unless_it_is_very_wide(monkeypatch, columns, statements):
+    ran: list[str] = []
     run = DuckDB.run
-    monkeypatch.setattr(DuckDB, "run", lambda self, statement: statements.append(statement) or run(self, statement))
-    with DuckDB() as engine:
-        guess_columns(engine.open(visits))
-    assert len([s for s in statements if "LIMIT" not in s and "DESCRIBE" not in s]) == 1
+    monkeypatch.setattr(DuckDB, "run", lambda self, statement: ran.append(statement) or run(self, statement))
+    guesses = guesses_of(pa.table({f"c{i}": [f"v{k % (i + 2)}" for k in range(40)] for i in range(columns)}))
+    assert len([s for s in ran if "LIMIT" not in s and "DESCRIBE" not in s]) == statements
+    assert guesses[f"c{columns - 1}"].reason.endswith(f": {min(columns + 1, 40)} values in 40 records")
 
 
 # --- the study file ----------------------------------------------------------------------------------------
@@ -624,7 +626,7 @@ def test_nasty_names_survive(tmp_path):
     assert study.spec.source == "nasty: #1.csv"
 
 
-@pytest.mark.parametrize("name", [n for n in NASTY if len(n) < 1_000])
+@pytest.mark.parametrize("name", NASTY)
 def test_a_nasty_name_of_the_person_survives(name, tmp_path):
     study = opened(study_text("a.csv", [Guess(name, "person", None, "an id")]), tmp_path)
     assert study.person == name
@@ -677,7 +679,7 @@ VALUES = st.one_of(
 
 
 @given(st.data(), st.lists(NAMES, min_size=1, max_size=5).filter(unlike), st.integers(1, 60))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_any_table_makes_a_study_file_that_lists_every_column_once(tmp_path, data, names, rows):
     columns = {name: data.draw(VALUES) for name in names}
     table = pa.table({name: pa.array([v[i % len(v)] for i in range(rows)]) for name, v in columns.items()})

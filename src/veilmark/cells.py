@@ -11,8 +11,11 @@ import pyarrow as pa
 
 from veilmark.domain import Domain
 
-DENSE_LIMIT = 1 << 27
+DENSE_LIMIT = 1 << 22
 """Up to this many possible combinations an array over all of them is faster than sorting."""
+
+SORT_ROWS = 1 << 24
+"""So many rows are sorted at once; memory beyond that grows with the combinations only."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,25 +74,26 @@ def _encode_column(column: pa.ChunkedArray, name: str) -> tuple[Domain, np.ndarr
     return domain, domain.codes_of(coded.dictionary)[coded.indices.to_numpy()]
 
 
-def pack(codes: np.ndarray, sizes: Sequence[int]) -> tuple[np.ndarray, int]:
+def pack(codes: Sequence[np.ndarray] | np.ndarray, sizes: Sequence[int]) -> tuple[np.ndarray, int]:
     """One integer for each combination, in the same order, and a bound above all of them.
 
     Where the product of the sizes outgrows 63 bits, the combinations so far are renumbered densely.
     """
-    keys = np.zeros(codes.shape[1], dtype=np.int64)
+    keys = np.zeros(codes.shape[1] if isinstance(codes, np.ndarray) else len(codes[0]), dtype=np.int64)
     bound = 1
     for code, size in zip(codes, sizes, strict=True):
         if bound * max(size, 1) >= 1 << 63:
             distinct, keys = np.unique(keys, return_inverse=True)
             bound = max(len(distinct), 1)
-        keys = keys * size + code
+        keys *= size
+        keys += code
         bound *= max(size, 1)
     return keys, bound
 
 
 def number(keys: np.ndarray, bound: int) -> tuple[np.ndarray, np.ndarray]:
     """The distinct keys in order, and for each key its position among them."""
-    if bound > max(DENSE_LIMIT, 4 * len(keys)):
+    if bound > max(DENSE_LIMIT, 8 * len(keys)):
         return np.unique(keys, return_inverse=True)
     present = np.zeros(bound, dtype=bool)
     present[keys] = True
@@ -151,30 +155,82 @@ def total(index: np.ndarray, amounts: np.ndarray, groups: int) -> np.ndarray:
 
 
 def count_batches(batches: Iterable[pa.RecordBatch], domains: Sequence[Domain], columns: Sequence[str]) -> Cells:
-    """Cells by adding rows up in an array over all possible combinations: for small products of domains.
+    """Cells by packing each row into one number and counting these; `domains` must cover the batches.
 
-    The batches may come from any source that yields Arrow; `domains` must cover them.
+    The product of the domains' sizes must stay below 63 bits.
     """
     sizes = [len(d) for d in domains]
-    counts = np.zeros(math.prod(sizes), dtype=np.int32)
+    counter = _KeyCounter(math.prod(sizes))
     coders = [_BatchCoder(domain) for domain in domains]
     for batch in batches:
         keys = np.zeros(batch.num_rows, dtype=np.int64)
         for column, size, coder in zip(columns, sizes, coders, strict=True):
             np.multiply(keys, size, out=keys)
             np.add(keys, coder.codes(batch.column(column)), out=keys)
-        np.add.at(counts, keys, np.int32(1))
-    keys = np.flatnonzero(counts)
-    return Cells(tuple(columns), tuple(domains), _unpack(keys, sizes), counts[keys].astype(np.int64))
+        counter.add(keys)
+    keys, counts = counter.result()
+    return Cells(tuple(columns), tuple(domains), _unpack(keys, sizes), counts)
+
+
+class _KeyCounter:
+    """Counts keys below a bound: in an array over all of them where that is small, else by sorting."""
+
+    def __init__(self, bound: int) -> None:
+        self._dense = np.zeros(bound, dtype=np.int64) if bound <= DENSE_LIMIT else None
+        self._type = np.uint32 if bound <= 1 << 32 else np.int64
+        self._waiting: list[np.ndarray] = []
+        self._rows = 0
+        self._keys = np.empty(0, dtype=self._type)
+        self._counts = np.empty(0, dtype=np.int64)
+
+    def add(self, keys: np.ndarray) -> None:
+        if self._dense is not None:
+            np.add.at(self._dense, keys, 1)
+            return
+        self._waiting.append(keys.astype(self._type))
+        self._rows += len(keys)
+        if self._rows >= SORT_ROWS:
+            self._fold()
+
+    def _fold(self) -> None:
+        """Sort what waits, and merge it with what is counted."""
+        keys = np.concatenate([self._keys[:0], *self._waiting])
+        self._waiting, self._rows = [], 0
+        keys.sort()
+        starts = _run_starts(keys)
+        counts = np.diff(starts, append=len(keys))
+        both = np.concatenate([self._keys, keys[starts]])
+        amounts = np.concatenate([self._counts, counts])
+        if len(self._keys):
+            order = np.argsort(both, kind="stable")
+            both, amounts = both[order], amounts[order]
+            starts = _run_starts(both)
+            both, amounts = both[starts], np.add.reduceat(amounts, starts)
+        self._keys, self._counts = both, amounts
+
+    def result(self) -> tuple[np.ndarray, np.ndarray]:
+        """The keys that occur, in order, and how often."""
+        if self._dense is not None:
+            keys = np.flatnonzero(self._dense)
+            return keys, self._dense[keys]
+        self._fold()
+        return self._keys, self._counts
+
+
+def _run_starts(keys: np.ndarray) -> np.ndarray:
+    """Where each run of equal keys begins."""
+    if not len(keys):
+        return np.empty(0, dtype=np.int64)
+    return np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
 
 
 def _unpack(keys: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-    """The codes that `pack` made the keys from; the keys must fit 31 bits."""
+    """The codes that keys were packed from."""
     codes = np.empty((len(sizes), len(keys)), dtype=np.int32)
-    rest = keys.astype(np.int32)
+    rest = keys
     for i in reversed(range(len(sizes))):
-        higher = rest // sizes[i]
-        np.subtract(rest, higher * sizes[i], out=codes[i])
+        higher = rest // rest.dtype.type(max(sizes[i], 1))
+        codes[i] = rest - higher * rest.dtype.type(sizes[i])
         rest = higher
     return codes
 

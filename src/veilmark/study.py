@@ -19,6 +19,7 @@ from veilmark.yamlfile import explain, read_yaml, validate
 
 if TYPE_CHECKING:
     from veilmark.privacy.measures import Measures
+    from veilmark.score.scores import Options, ScoreResult
 
 Role = Literal["direct", "quasi", "sensitive", "other"]
 Distance = Literal["equal", "ordered", "hierarchical"]
@@ -186,3 +187,9 @@ class Study:
         from veilmark import workbench
 
         return workbench.measure(self, data, **options)
+
+    def score(self, published: Any = None, options: Options | None = None) -> ScoreResult:
+        """M-Score, L-Severity and tkl-Score of a published table, by default of the whole source."""
+        from veilmark import workbench
+
+        return workbench.score(self, published, options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,16 +12,20 @@ import numpy as np
 import pyarrow as pa
 
 from veilmark import sample
+from veilmark.cells import CellIndex, row_codes
 from veilmark.classes import ClassTable
 from veilmark.engines.duckdb import DuckDB, DuckTable
-from veilmark.cells import row_codes
 from veilmark.errors import DataError, OptionError, StudyError, did_you_mean
 from veilmark.hierarchy import resolve
 from veilmark.output import write_batches, write_table, write_text
 from veilmark.privacy.closeness import equal_distance, hierarchical_distance, ordered_distance
 from veilmark.privacy.measures import Measures, Sensitive, measure_classes, rank_values
-from veilmark.score.scorer import Published, Scorer
-from veilmark.score.scores import Options, ScoreResult
+from veilmark.report import charts
+from veilmark.score import ahp, datamodel
+from veilmark.score.breach import Breach, assess
+from veilmark.score.ranking import Ranking, rank
+from veilmark.score.scorer import Scorer
+from veilmark.score.scores import Options, Scored, ScoreResult
 from veilmark.score.weights import read_weights
 from veilmark.study import Settings, Study
 
@@ -157,19 +161,90 @@ def score(
     options: Options | None = None,
     records: str | os.PathLike[str] | None = None,
     skip_unknown: bool = False,
+    chart: str | os.PathLike[str] | None = None,
 ) -> ScoreResult:
-    """Score a published table, by default the whole source; `records` writes each record's score to a file."""
+    """Score a published table, by default the whole source.
+
+    `records` is a file for each record's score, `chart` one for a picture of the worst record's.
+    """
     with engine_of(study) as engine:
         table = open_source(engine, study)
         scorer = scorer_of(table, study)
-        part = scorer.whole
+        part, unknown = scorer.whole, 0
         if published is not None:
             table = open_other(engine, published, scorer.cells.columns, study.name)
-            part = scorer.find(table.group(scorer.cells.columns), table.label, skip_unknown)
-        result = scorer.score(part, options)
+            part, unknown = scorer.find(table.group(scorer.cells.columns), table.label, skip_unknown)
+        result = scorer.score(part, options, unknown)
         if records is not None:
             write_batches(scored_batches(table, scorer, part), Path(records))
-        return result
+    if chart is not None:
+        charts.save(charts.waterfall(result.worst[0]), Path(chart))
+    return result
+
+
+def compare_scores(
+    study: Study,
+    published: Sequence[Any],
+    options: Options | None = None,
+    spread: float = 0.2,
+    draws: int = 1000,
+    seed: int = 1,
+    skip_unknown: bool = False,
+) -> Ranking:
+    """Rank candidate releases, and see how far the order survives when weights move."""
+    with engine_of(study) as engine:
+        scorer = scorer_of(open_source(engine, study), study)
+        results, tables = {}, {}
+        for i, data in enumerate(published):
+            name = str(data) if isinstance(data, str | os.PathLike) else f"table {i + 1}"
+            table = open_other(engine, data, scorer.cells.columns, study.name)
+            part, unknown = scorer.find(table.group(scorer.cells.columns), table.label, skip_unknown)
+            results[name], tables[name] = scorer.score(part, options, unknown), part
+        return rank(results, tables, scorer.weights, spread, draws, seed)
+
+
+def breach(study: Study, leaked: Any) -> Breach:
+    """How bad a leak is; records that the source does not have are counted and left out."""
+    with engine_of(study) as engine:
+        scorer = scorer_of(open_source(engine, study), study)
+        table = open_other(engine, leaked, scorer.cells.columns, study.name)
+        part, unknown = scorer.find(table.group(scorer.cells.columns), table.label, skip_unknown=True)
+        return assess(part, scorer.score(part, unknown=unknown))
+
+
+def weights_from_ahp(
+    matrices: Sequence[str | os.PathLike[str]],
+    values: Mapping[str, str | os.PathLike[str]] | None = None,
+    method: ahp.Method = "eigenvector",
+    rescale: bool = False,
+    chart: str | os.PathLike[str] | None = None,
+) -> ahp.AhpResult | ahp.PanelResult | ahp.HierarchyResult:
+    """Weights from one matrix, a panel of several, or attributes and the `values` within each."""
+    read = [ahp.read_matrix(path) for path in matrices]
+    result: ahp.AhpResult | ahp.PanelResult | ahp.HierarchyResult
+    if values:
+        within = {name: ahp.read_matrix(path) for name, path in values.items()}
+        result = ahp.hierarchical(read[0], within, method, rescale)
+        drawn: Mapping[str, Mapping[str, float]] = result
+    elif len(read) > 1:
+        result = ahp.aggregate(read, method, rescale)
+        drawn = {"weights": result.result.by_name}
+    else:
+        result = ahp.priorities(read[0], method, rescale)
+        drawn = {"weights": result.by_name}
+    if chart is not None:
+        charts.save(charts.weights(drawn), Path(chart))
+    return result
+
+
+def weights_from_model(
+    path: str | os.PathLike[str], chart: str | os.PathLike[str] | None = None
+) -> datamodel.DataModel:
+    """Weights from a data model."""
+    model = datamodel.read_model(path)
+    if chart is not None:
+        charts.save(charts.weights(model.weights()), Path(chart))
+    return model
 
 
 def scorer_of(table: DuckTable, study: Study) -> Scorer:
@@ -198,11 +273,10 @@ def class_distance(classes: ClassTable, name: str, how: Sensitive) -> np.ndarray
     return equal_distance(classes, name)
 
 
-def scored_batches(table: DuckTable, scorer: Scorer, part: Published) -> Iterator[pa.RecordBatch]:
+def scored_batches(table: DuckTable, scorer: Scorer, part: Scored) -> Iterator[pa.RecordBatch]:
     """The table's rows in their order, each with its factors and record scores."""
-    factors, chosen = scorer.factors_of(part)
-    where = np.full(len(scorer.cells), -1)
-    where[part.chosen] = chosen
+    factors = part.factors
+    index = CellIndex(factors.cells.codes, factors.cells.domains)
     columns = {
         "weight": factors.weight,
         "df_k": factors.df_k,
@@ -213,8 +287,7 @@ def scored_batches(table: DuckTable, scorer: Scorer, part: Published) -> Iterato
         "tkl": factors.tkl,
     }
     for batch in table.batches():
-        place = scorer.index.find_codes(row_codes(batch, scorer.cells.columns, scorer.cells.domains))
-        place = np.where(place >= 0, where[place], -1)
+        place = index.find_codes(row_codes(batch, factors.cells.columns, factors.cells.domains))
         for name, values in columns.items():
             batch = batch.append_column(name, pa.array(values[place], mask=place < 0))
         yield batch

@@ -279,7 +279,7 @@ class TestErrors:
                 r"tree\.A\.children\.B\.sensitivty: unknown key 'sensitivty'\. Did you mean 'sensitivity'\?",
             ),
             (
-                "tree:\n  A (a):\n    sensitivity: 1\n    children:\n      values:\n        sensitivity: 1\n        vales: {x: 1}",
+                "tree:\n A (a):\n  sensitivity: 1\n  children:\n   values:\n    sensitivity: 1\n    vales: {x: 1}",
                 r"line 7, tree\.A \(a\)\.children\.values\.vales: unknown key 'vales'\. Did you mean 'values'\?",
             ),
             (
@@ -368,7 +368,7 @@ class TestErrors:
 
     @pytest.mark.parametrize("content", [None, [], "tree"])
     def test_no_mapping(self, content: Any) -> None:
-        with pytest.raises(WeightsError, match="^The data model: Input should be a valid dictionary"):
+        with pytest.raises(WeightsError, match=r"^The data model: Input should be a valid dictionary"):
             DataModel.from_dict(content)
 
     def test_unknown_key_deep_in_a_dictionary(self) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from veilmark import __version__
-from veilmark.cli import measure, score, start
+from veilmark.cli import measure, monitor, score, start, weights
 from veilmark.cli.bars import show_progress
 from veilmark.errors import VeilmarkError
 
@@ -27,6 +27,8 @@ app = typer.Typer(
 start.register(app)
 measure.register(app)
 score.register(app)
+weights.register(app)
+monitor.register(app)
 
 INTERRUPTED = 130
 

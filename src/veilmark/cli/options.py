@@ -18,6 +18,9 @@ MemoryOption = Annotated[
     str | None,
     typer.Option(metavar="SIZE", help="Memory for the engine, such as 2GB; beyond it, disk.", show_default=False),
 ]
+ChartOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Draw it: .html, .svg, .png or .json.", show_default=False)
+]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich import box
@@ -10,6 +10,10 @@ from rich.console import Console
 from rich.table import Table
 
 from veilmark.privacy.measures import AttributeMeasures, Measures, Risks
+from veilmark.score.ahp import AhpResult, HierarchyResult, PanelResult
+from veilmark.score.breach import Breach
+from veilmark.score.datamodel import DataModel
+from veilmark.score.ranking import Ranking
 from veilmark.score.scores import Contribution, ScoreResult
 from veilmark.study import Study
 
@@ -95,9 +99,8 @@ def _remarks(result: Measures, study: Study) -> list[str]:
 def scores(result: ScoreResult, study: Study, published: Path | None = None, console: Console | None = None) -> None:
     """What `veilmark score` prints."""
     console = console or Console()
-    console.print(
-        f"\n[bold]{published or study.label}[/bold]: {result.records:,} of the source's {result.source_records:,} records\n"
-    )
+    part = f"{result.records:,} of the source's {result.source_records:,} records"
+    console.print(f"\n[bold]{published or study.label}[/bold]: {part}\n")
     of = {"source": "the whole source", "record": "its worst record", "theory": "the largest there can be"}
     table = _table("Misuseability")
     for name, justify in (("score", "left"), ("value", "right"), (f"of {of[result.options.normalize]}", "right")):
@@ -132,4 +135,77 @@ def _contributions(title: str, parts: Sequence[Contribution]) -> Table:
         if len(texts) == 1 and table.columns[0].header == "value":
             texts = [f"{next(iter(part.what))} = {texts[0]}"]
         table.add_row(*texts, f"{part.records:,}", f"{part.tkl:,.4g}", f"{part.share:.1%}")
+    return table
+
+
+def ranking(result: Ranking) -> None:
+    """What `veilmark score --compare` prints."""
+    console = Console()
+    table = _table("Candidates, least misuseable first")
+    table.add_column("table")
+    for name in (
+        "records",
+        "tkl",
+        "of the source",
+        "L-Severity",
+        "M-Score",
+        f"rank if weights move ±{result.spread:.0%}",
+    ):
+        table.add_column(name, justify="right")
+    for name, candidate in result.candidates.items():
+        s = candidate.scores
+        low, high = result.stability["tkl"].rank_range[name]
+        share = "-" if s["tkl"].normalized is None else f"{s['tkl'].normalized:.2%}"
+        numbers = (f"{s['tkl'].value:,.4g}", share, f"{s['l_severity'].value:,.4g}", f"{s['m'].value:,.4g}")
+        table.add_row(name, f"{candidate.records:,}", *numbers, str(low) if low == high else f"{low}-{high}")
+    console.print(table)
+    same = result.stability["tkl"].same_order
+    console.print(f"In {same:.1%} of {result.draws:,} draws of other weights the order by tkl stays as it is.")
+
+
+def breach(result: Breach, study: Study, leaked: Path) -> None:
+    """What `veilmark breach` prints."""
+    console = Console()
+    scores(result.score, study, leaked, console)
+    severity = "-" if result.severity is None else f"{result.severity:.2%}"
+    console.print(
+        f"\n[bold]{severity}[/bold] of the source's tkl-Score leaked, with {result.share_of_records:.2%} of its "
+        f"records. {result.identifiable:,} leaked records stand alone in their class; of {result.certain:,} a "
+        "sensitive value follows from the rest."
+    )
+
+
+def ahp(result: AhpResult | PanelResult | HierarchyResult) -> None:
+    """What `veilmark weights ahp` prints."""
+    console = Console()
+    if isinstance(result, HierarchyResult):
+        for name, values in result.items():
+            console.print(_weights(name, values))
+        console.print(f"Consistency ratio {result.consistency_ratio:.4f} over all.")
+        return
+    found = result.result if isinstance(result, PanelResult) else result
+    console.print(_weights("Weights", found.by_name))
+    verdict = "judgements agree" if found.consistency_ratio <= 0.1 else "judgements contradict each other: over 0.10"
+    console.print(f"Consistency ratio {found.consistency_ratio:.4f} ({verdict}).")
+    if found.revisit is not None:
+        console.print(f"To revisit first: {found.revisit}")
+    if isinstance(result, PanelResult) and result.concordance is not None:
+        console.print(f"The experts' rankings agree to {result.concordance:.2f} (Kendall's W, 0 to 1).")
+
+
+def data_model(model: DataModel) -> None:
+    """What `veilmark weights model` prints."""
+    console = Console()
+    for name, values in model.weights().items():
+        console.print(_weights(name, values))
+
+
+def _weights(title: str, values: Mapping[str, float]) -> Table:
+    table = _table(title)
+    table.add_column("value")
+    table.add_column("weight", justify="right")
+    table.add_column("")
+    largest = max(values.values(), default=0.0) or 1.0
+    for value, weight in sorted(values.items(), key=lambda pair: -pair[1]):
+        table.add_row(value, f"{weight:.5f}", "█" * round(24 * weight / largest))
     return table

@@ -22,14 +22,15 @@ from veilmark import cells, progress
 from veilmark.cells import Cells
 from veilmark.domain import Domain
 from veilmark.engines import sql
-from veilmark.engines.files import CsvFormat, CsvHead, check_columns, find_files, is_parquet, read_head
+from veilmark.engines.files import FALLBACK, CsvFormat, CsvHead, check_columns, find_files, is_parquet, read_head
 from veilmark.engines.frames import is_relation, to_arrow
 from veilmark.errors import DataError, OptionError, VeilmarkError, VeilmarkWarning
 
 DIALECT = sql.Dialect()
-NATIVE_ENCODINGS = ("utf-8", "latin-1")
+NATIVE_ENCODINGS = ("utf-8", FALLBACK)
 BATCH_ROWS = 1 << 17
 PROBE_ROWS = 50_000
+FEW_VALUES = 1 << 16
 
 
 class DuckDB:
@@ -172,9 +173,10 @@ class DuckTable:
         """The distinct combinations of the columns, coded and counted."""
         if self._looks_small(columns):
             domains = [self.domain(c) for c in columns]
-            batches = self._batches(columns) if _fits(map(len, domains)) else None
+            batches = self._batches(columns) if _small([len(d) for d in domains]) else None
             if batches is not None:
-                return cells.count_batches(batches, domains, columns)
+                with progress.step(f"Grouping {self.label}"):
+                    return cells.count_batches(batches, domains, columns)
         return cells.encode(self._run(sql.group(DIALECT, self.name, self._kinds(columns)), "Grouping"), columns)
 
     def domain(self, column: str) -> Domain:
@@ -183,12 +185,12 @@ class DuckTable:
         return Domain.of(values.combine_chunks(), column)
 
     def _looks_small(self, columns: Sequence[str]) -> bool:
-        """Whether a few rows leave hope that the domains' product is small enough to count densely."""
+        """Whether a few rows leave hope that each column has few values, so that rows pack into one number."""
         if not columns or self._batches(()) is None:
             return False
         counts = ", ".join(f"count(DISTINCT {DIALECT.name(c)})" for c in columns)
         found = self._run(f"SELECT {counts} FROM ({sql.head(self.name, PROBE_ROWS)})")
-        return _fits(column[0].as_py() for column in found.columns)
+        return _small([column[0].as_py() for column in found.columns])
 
     def group_persons(self, columns: Sequence[str], quasi: Sequence[str], person: str) -> Cells:
         """The distinct combinations, with the distinct persons who have no second combination of `quasi`."""
@@ -258,6 +260,8 @@ class CsvTable(DuckTable):
             _check_same(files[0], self._head, file, read_head(file, given))
         self._encoding = self._head.encoding
         super().__init__(engine, label)
+        if self._encoding == FALLBACK and not self._given.encoding:
+            self._warn_of_fallback()
 
     def _create(self) -> None:
         files = self._files
@@ -284,23 +288,27 @@ class CsvTable(DuckTable):
         except NotUtf8Error:
             if self._given.encoding:
                 raise
-            warnings.warn(
-                f"'{self.label}' is not UTF-8, so it was read as Latin-1. Where letters look wrong, name its "
-                "encoding in the study: source: {path: …, encoding: cp1252}.",
-                VeilmarkWarning,
-                stacklevel=2,
-            )
-            self._encoding = "latin-1"
+            self._warn_of_fallback()
+            self._encoding = FALLBACK
             self._create()
             return super()._run(statement, doing)
+
+    def _warn_of_fallback(self) -> None:
+        warnings.warn(
+            f"'{self.label}' is not UTF-8, so it was read as Latin-1. Where letters look wrong, name its "
+            "encoding in the study: source: {path: …, encoding: cp1252}.",
+            VeilmarkWarning,
+            stacklevel=3,
+        )
 
 
 class NotUtf8Error(DataError):
     """A CSV file has bytes that are not UTF-8."""
 
 
-def _fits(sizes: Iterator[int] | Any) -> bool:
-    return math.prod(max(size, 1) for size in sizes) <= cells.DENSE_LIMIT
+def _small(sizes: Sequence[int]) -> bool:
+    """Whether rows of these domains pack into one number, and looking values up batch by batch is cheap."""
+    return max(sizes) <= FEW_VALUES and math.prod(max(size, 1) for size in sizes) < 1 << 62
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -20,6 +20,7 @@ from veilmark.errors import DataError, did_you_mean, listing
 
 HEAD_BYTES = 1 << 20
 DELIMITERS = ",;\t|"
+FALLBACK = "latin-1"
 PARQUET = (".parquet", ".pq")
 BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
@@ -112,6 +113,10 @@ def _encoding(data: bytes, path: Path) -> str:
             f"'{path}' holds NUL bytes, so it is not a text file. Veilmark reads CSV and Parquet "
             "(files ending in .parquet); export the table as one of these."
         )
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(data)
+    except UnicodeDecodeError:
+        return FALLBACK
     return "utf-8"
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from veilmark.cells import number
 from veilmark.classes import ClassTable, Histogram
 from veilmark.hierarchy import Levels
 
@@ -35,7 +34,7 @@ def ordered_distance(classes: ClassTable, attribute: str, rank: np.ndarray) -> n
     m = len(counts)
     if m < 2:
         return np.zeros(len(classes))
-    order = np.lexsort((place, histogram.owner))
+    order = np.argsort(histogram.owner * m + place)
     owner, place, records = histogram.owner[order], place[order], histogram.records[order]
     first = np.append(True, owner[1:] != owner[:-1])
     level = _running(first, records) / classes.records[owner]
@@ -74,13 +73,13 @@ def hierarchical_distance(classes: ClassTable, attribute: str, levels: Levels) -
     """
     histogram = classes.histograms[attribute]
     share, overall = _shares(classes, histogram)
-    owner, node = histogram.owner, histogram.value.astype(np.int64)
+    owner, node = histogram.owner, histogram.value
     distance = np.zeros(len(classes))
     for height in range(1, levels.height + 1):
         up = levels.up(height - 1, height)
         labels = len(levels.labels[height])
         wider = np.bincount(up, weights=overall, minlength=labels)
-        cells, position = number(owner * labels + up[node], len(classes) * labels)
+        cells, position = np.unique(owner * labels + up[node], return_inverse=True)
         surplus = share - overall[node]
         plus = np.bincount(position, weights=np.maximum(surplus, 0))
         less = np.bincount(position, weights=np.maximum(-surplus, 0))

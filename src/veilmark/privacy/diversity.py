@@ -35,7 +35,8 @@ def recursive_c(classes: ClassTable, attribute: str, l: int) -> np.ndarray:  # n
     Infinite where the class has fewer than l values.
     """
     histogram = classes.histograms[attribute]
-    order = np.lexsort((-histogram.records, histogram.owner))
+    most = int(histogram.records.max(initial=0))
+    order = np.argsort(histogram.owner * (most + 1) + most - histogram.records)
     owner, records = histogram.owner[order], histogram.records[order]
     starts = _starts(histogram)
     rank = np.arange(len(owner)) - np.repeat(starts, np.diff(np.append(starts, len(owner))))

@@ -1,7 +1,8 @@
 """How many population uniques a sample hints at, by three models of the class sizes in the population.
 
-All start from the sample's class sizes and the population's size. They are estimates: where they disagree
-widely, none of them should carry a decision.
+All start from the sample's class sizes, of which some but not all are 1, and the population's size; all give the
+share of the population that is unique. They are estimates: where they disagree widely, none of them should carry
+a decision.
 """
 
 from __future__ import annotations

@@ -128,7 +128,15 @@ class DataModel:
             model = _File.model_validate(content)
         except ValidationError as problem:
             raise WeightsError(f"{source}: {explain(problem, _File)}") from None
-        return _built(model, source)
+        return cls._built(model, source)
+
+    @classmethod
+    def _built(cls, model: _File, source: str) -> DataModel:
+        _check_rule(model.rule, source)
+        nodes = _linked(_flattened(model.tree, source), model.infers, source)
+        _check_values(nodes, source)
+        _targets_first(nodes, source)
+        return cls(nodes, model.rule, source)
 
     def weights(self) -> dict[str, dict[str, float]]:
         """Weights ≥ 0 by attribute and value."""
@@ -177,11 +185,11 @@ class DataModel:
 
 
 def read_model(path: str | os.PathLike[str]) -> DataModel:
-    """A data model from its YAML file; names and values are taken as the text written there."""
+    """A data model from its YAML file; names of concepts and values are the text written there."""
     document = read_yaml(Path(path), WeightsError)
     model = validate(document, _File, WeightsError)
     _check_scalars(document)
-    return _built(model, os.fspath(path))
+    return DataModel._built(model, os.fspath(path))
 
 
 # --- the file ----------------------------------------------------------------------------------------------
@@ -236,14 +244,6 @@ class _Branch:
     parent: int
     infers: Mapping[str, float]
     aliases: tuple[str, ...]
-
-
-def _built(model: _File, source: str) -> DataModel:
-    _check_rule(model.rule, source)
-    nodes = _linked(_flattened(model.tree, source), model.infers, source)
-    _check_values(nodes, source)
-    _targets_first(nodes, source)
-    return DataModel(nodes, model.rule, source)
 
 
 def _flattened(tree: dict[str, _Concept], source: str) -> list[_Branch]:

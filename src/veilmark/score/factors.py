@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -37,17 +38,17 @@ class Factors:
     def __len__(self) -> int:
         return len(self.cells)
 
-    @property
+    @cached_property
     def m(self) -> np.ndarray:
         """The record score of M-Score (Eq. 1)."""
         return np.minimum(1.0, self.weight) / self.df_k
 
-    @property
+    @cached_property
     def l_severity(self) -> np.ndarray:
         """The record score of L-Severity (Eq. 3)."""
         return self.weight / self.df_k
 
-    @property
+    @cached_property
     def tkl(self) -> np.ndarray:
         """The record score of tkl-Score (Eq. 5)."""
         return (self.df_t + self.weight) / self.df_l
@@ -103,9 +104,17 @@ def distinct_given_rest(cells: Cells, quasi: int, owner: np.ndarray) -> np.ndarr
 
 def _group_sizes(cells: Cells, owner: np.ndarray, columns: Sequence[int]) -> np.ndarray:
     """For each cell how many cells share its class and the columns' values."""
+    if list(columns) == list(range(len(cells.columns) - len(columns) - 1, len(cells.columns) - 1)):
+        return _run_lengths(cells.starts(len(cells.columns) - 1), len(cells))
     classes = int(owner[-1]) + 1 if len(owner) else 0
-    codes = np.concatenate([owner[None, :], cells.codes[list(columns)]])
+    codes = [owner, *(cells.codes[j] for j in columns)]
     keys, bound = pack(codes, [max(classes, 1), *(len(cells.domains[j]) for j in columns)])
     if bound > COUNT_LIMIT:
         keys = number(keys, bound)[1]
     return np.bincount(keys)[keys] if len(keys) else np.empty(0, dtype=np.int64)
+
+
+def _run_lengths(starts: np.ndarray, count: int) -> np.ndarray:
+    """For each of the cells, how long its run is."""
+    lengths = np.diff(starts, append=count)
+    return np.repeat(lengths, lengths)

@@ -13,26 +13,17 @@ from veilmark.classes import ClassTable
 from veilmark.errors import DataError
 from veilmark.score import scores
 from veilmark.score.factors import Factors, source_factors, table_factors
-from veilmark.score.scores import Options, RecordScore, ScoreResult
+from veilmark.score.scores import Options, RecordScore, Scored, ScoreResult
 from veilmark.score.weights import WeightTable
 
 SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Published:
-    """A table's distinct records as positions in the source's, with their counts; `unknown` has no such position."""
-
-    chosen: np.ndarray
-    counts: np.ndarray
-    unknown: int = 0
-
-
-@dataclass(frozen=True, eq=False)
 class Scorer:
     """The source's distinct records (quasi-identifiers first), their classes, and the weights of their values.
 
-    `distances` gives, by attribute, how far each class's values lie from the table's; `sizes` the persons of each class.
+    `distances` gives, by attribute, how far each class's values lie from the table's; `sizes` each class's persons.
     """
 
     cells: Cells
@@ -63,13 +54,17 @@ class Scorer:
     def index(self) -> CellIndex:
         return CellIndex(self.cells.codes, self.cells.domains)
 
-    @property
-    def whole(self) -> Published:
+    @cached_property
+    def whole(self) -> Scored:
         """The source itself, as published."""
-        return Published(np.arange(len(self.cells)), self.cells.records)
+        return Scored(self.factors, None, self.cells.records)
 
-    def find(self, published: Cells, label: str, skip_unknown: bool = False) -> Published:
-        """A published table's records in the source; one that is not there is an error, unless skipped."""
+    def find(self, published: Cells, label: str, skip_unknown: bool = False) -> tuple[Scored, int]:
+        """A published table by the source's distinct records, and how many of its records are not there.
+
+        Records that are not there are an error, unless skipped. Without quasi-identifiers the factors are the
+        table's own.
+        """
         place = self.index.find(published.codes, published.domains)
         known = place >= 0
         unknown = int(published.records[~known].sum())
@@ -80,43 +75,37 @@ class Scorer:
                 "score the rest, use --skip-unknown."
             )
         order = np.argsort(place[known], kind="stable")
-        return Published(place[known][order], published.records[known][order], unknown)
+        return self.table(place[known][order], published.records[known][order]), unknown
 
-    def factors_of(self, published: Published) -> tuple[Factors, np.ndarray]:
-        """The factors that hold for a published table, and where its distinct records stand in them."""
+    def table(self, chosen: np.ndarray, counts: np.ndarray) -> Scored:
+        """A table that has `counts` records of each `chosen` distinct record of the source."""
         if self.quasi:
-            return self.factors, published.chosen
-        part = Cells(self.cells.columns, self.cells.domains, self.cells.codes[:, published.chosen], published.counts)
-        return table_factors(part, self.weights), np.arange(len(published.chosen))
+            return Scored(self.factors, chosen, counts)
+        part = Cells(self.cells.columns, self.cells.domains, self.cells.codes[:, chosen], counts)
+        return Scored(table_factors(part, self.weights), None, counts)
 
-    def values(self, published: Published, options: Options) -> dict[str, float]:
-        """The four scores of a published table."""
-        factors, chosen = self.factors_of(published)
-        return scores.score_cells(factors, chosen, published.counts, options)
-
-    def score(self, published: Published | None = None, options: Options | None = None) -> ScoreResult:
+    def score(self, published: Scored | None = None, options: Options | None = None, unknown: int = 0) -> ScoreResult:
         """Scores of a published table (by default of the whole source), normalized and explained."""
         options = options or Options()
-        published = published or self.whole
-        factors, chosen = self.factors_of(published)
-        counts = published.counts
-        values = scores.score_cells(factors, chosen, counts, options)
-        exposed = np.minimum(1.0, factors.weight[chosen]) if options.cap else factors.weight[chosen]
+        table = published or self.whole
+        values = scores.score_values(table, options)
+        records = int(table.counts.sum())
+        from_closeness = scores.closeness_part(table)
         return ScoreResult(
-            records=int(counts.sum()),
+            records=records,
             source_records=int(self.cells.records.sum()),
-            unknown_records=published.unknown,
+            unknown_records=unknown,
             options=options,
-            scores=scores.normalize(values, self._normalizers(options, int(counts.sum()))),
-            from_weights=float((counts * exposed / factors.df_l[chosen]).sum()),
-            from_closeness=float((counts * factors.df_t[chosen] / factors.df_l[chosen]).sum()),
-            top_classes=scores.top_classes(factors, chosen, counts, SHOWN),
-            top_values=scores.top_values(factors, chosen, counts, SHOWN),
-            worst=scores.worst_records(factors, chosen, self.weights, SHOWN),
+            scores=scores.normalize(values, self._normalizers(options, records)),
+            from_weights=values["tkl"] - from_closeness,
+            from_closeness=from_closeness,
+            top_classes=scores.top_classes(table, SHOWN),
+            top_values=scores.top_values(table, SHOWN),
+            worst=scores.worst_records(table, self.weights, SHOWN),
         )
 
     def _normalizers(self, options: Options, records: int) -> dict[str, float | None]:
-        source = self.values(self.whole, options)
+        source = scores.score_values(self.whole, options)
         worst = {"m": float(self.factors.m.max()), "tkl_max": source["tkl_max"]}
         return scores.normalizers(source, worst, records, [t.largest for t in self.tables.values()], options)
 

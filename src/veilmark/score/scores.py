@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
+from veilmark.cells import Cells
 from veilmark.errors import OptionError
 from veilmark.score.factors import Factors
 
@@ -110,20 +112,45 @@ class RecordScore:
         )
 
 
-def score_cells(factors: Factors, chosen: np.ndarray, counts: np.ndarray, options: Options) -> dict[str, float]:
-    """The four scores of a table that has `counts` records of each `chosen` distinct record."""
-    if not len(chosen):
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """A table made of a source's distinct records: which (`chosen`, in order; None: all) and how many of each."""
+
+    factors: Factors
+    chosen: np.ndarray | None
+    counts: np.ndarray
+
+    def of(self, values: np.ndarray) -> np.ndarray:
+        """The chosen ones of an array along the source's distinct records."""
+        return values if self.chosen is None else values[self.chosen]
+
+    def position(self, i: int) -> int:
+        """The i-th distinct record's position in the source."""
+        return i if self.chosen is None else int(self.chosen[i])
+
+    @cached_property
+    def tkl(self) -> np.ndarray:
+        """What the records of each distinct record add to tkl."""
+        return self.counts * self.of(self.factors.tkl)
+
+
+def score_values(table: Scored, options: Options) -> dict[str, float]:
+    """The four scores of a table."""
+    if not len(table.counts):
         return dict.fromkeys(NAMES, 0.0)
-    weight, df_k = factors.weight[chosen], factors.df_k[chosen]
-    exposed = np.minimum(1.0, weight) if options.cap else weight
-    tkl = (factors.df_t[chosen] + exposed) / factors.df_l[chosen]
+    factors, counts = table.factors, table.counts
     power = 1.0 if math.isinf(options.x) else float(counts.sum()) ** (1 / options.x)
+    tkl = _capped(factors) if options.cap else factors.tkl
     return {
-        "m": power * float((np.minimum(1.0, weight) / df_k).max()),
-        "l_severity": float((counts * weight / df_k).sum()),
-        "tkl": float((counts * tkl).sum()),
-        "tkl_max": float(tkl.max()),
+        "m": power * float(table.of(factors.m).max()),
+        "l_severity": float(np.dot(counts, table.of(factors.l_severity))),
+        "tkl": float(np.dot(counts, table.of(tkl))),
+        "tkl_max": float(table.of(tkl).max()),
     }
+
+
+def _capped(factors: Factors) -> np.ndarray:
+    return (factors.df_t + np.minimum(1.0, factors.weight)) / factors.df_l
 
 
 def normalizers(
@@ -147,27 +174,35 @@ def normalize(values: dict[str, float], by: dict[str, float | None]) -> dict[str
     return {name: Score(value, value / by[name] if by[name] else None) for name, value in values.items()}  # type: ignore[operator]
 
 
-def worst_records(
-    factors: Factors, chosen: np.ndarray, weights: dict[str, np.ndarray], count: int
-) -> tuple[RecordScore, ...]:
+def closeness_part(table: Scored) -> float:
+    """Σ DF_t/DF_l: what tkl owes to classes that stand out, rather than to weights."""
+    return float(np.dot(table.counts, table.of(table.factors.df_t / table.factors.df_l)))
+
+
+def worst_records(table: Scored, weights: dict[str, np.ndarray], count: int) -> tuple[RecordScore, ...]:
     """The records with the highest tkl-Score."""
-    tkl = factors.tkl[chosen]
-    top = np.lexsort((chosen, -tkl))[:count]
-    return tuple(describe_record(factors, int(chosen[i]), weights) for i in top)
+    top = _largest(table.of(table.factors.tkl), count)
+    return tuple(describe_record(table.factors, table.position(int(i)), weights) for i in top)
+
+
+def _largest(values: np.ndarray, count: int) -> np.ndarray:
+    """Where the largest values stand, largest first, the earlier first among equals."""
+    if len(values) > count:
+        least = np.partition(values, len(values) - count)[len(values) - count]
+        candidates = np.flatnonzero(values >= least)
+    else:
+        candidates = np.arange(len(values))
+    return candidates[np.argsort(-values[candidates], kind="stable")][:count]
 
 
 def describe_record(factors: Factors, cell: int, weights: dict[str, np.ndarray]) -> RecordScore:
     """One distinct record with its factors."""
     cells = factors.cells
     codes = cells.codes[:, cell]
-    texts = {
-        name: domain.text[int(code)].as_py()
-        for name, domain, code in zip(cells.columns, cells.domains, codes, strict=True)
-    }
     sensitive = range(factors.quasi, len(cells.columns))
     by_attribute = {cells.columns[i]: float(weights[cells.columns[i]][codes[i]]) for i in sensitive}
     return RecordScore(
-        record=texts,
+        record=_texts(cells, cell, len(cells.columns)),
         weights=by_attribute,
         df_k=int(factors.df_k[cell]),
         df_l=int(factors.df_l[cell]),
@@ -178,42 +213,40 @@ def describe_record(factors: Factors, cell: int, weights: dict[str, np.ndarray])
     )
 
 
-def top_classes(factors: Factors, chosen: np.ndarray, counts: np.ndarray, count: int) -> tuple[Contribution, ...]:
+def top_classes(table: Scored, count: int) -> tuple[Contribution, ...]:
     """The classes that carry most of the tkl-Score."""
-    if not factors.quasi or not len(chosen):
+    factors = table.factors
+    if not factors.quasi or not len(table.counts):
         return ()
-    owner = factors.owner[chosen]
-    carried = counts * factors.tkl[chosen]
-    classes, position = np.unique(owner, return_inverse=True)
-    tkl = np.bincount(position, weights=carried)
-    records = np.bincount(position, weights=counts)
-    first = np.zeros(len(classes), dtype=np.int64)
-    first[position[::-1]] = chosen[::-1]
-    cells = factors.cells
+    owner = table.of(factors.owner)
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    tkl = np.add.reduceat(table.tkl, starts)
+    records = np.add.reduceat(table.counts, starts)
     return tuple(
-        Contribution(
-            {
-                cells.columns[i]: cells.domains[i].text[int(cells.codes[i, first[c]])].as_py()
-                for i in range(factors.quasi)
-            },
-            int(records[c]),
-            float(tkl[c]),
-            float(tkl[c] / carried.sum()) if carried.sum() else 0.0,
-        )
-        for c in np.lexsort((classes, -tkl))[:count]
+        _contribution(table, _texts(factors.cells, table.position(starts[c]), factors.quasi), records[c], tkl[c])
+        for c in _largest(tkl, count)
     )
 
 
-def top_values(factors: Factors, chosen: np.ndarray, counts: np.ndarray, count: int) -> tuple[Contribution, ...]:
+def top_values(table: Scored, count: int) -> tuple[Contribution, ...]:
     """The sensitive values whose records carry most of the tkl-Score."""
-    cells = factors.cells
-    carried = counts * factors.tkl[chosen]
+    cells = table.factors.cells
     found = []
-    for i in range(factors.quasi, len(cells.columns)):
-        code = cells.codes[i, chosen]
-        tkl = np.bincount(code, weights=carried, minlength=len(cells.domains[i]))
-        records = np.bincount(code, weights=counts, minlength=len(cells.domains[i]))
-        for v in np.flatnonzero(records):
-            what = {cells.columns[i]: cells.domains[i].text[int(v)].as_py()}
-            found.append(Contribution(what, int(records[v]), float(tkl[v]), float(tkl[v] / max(carried.sum(), 1e-300))))
+    for i in range(table.factors.quasi, len(cells.columns)):
+        code, domain = table.of(cells.codes[i]), cells.domains[i]
+        tkl = np.bincount(code, weights=table.tkl, minlength=len(domain))
+        records = np.bincount(code, weights=table.counts, minlength=len(domain))
+        for v in _largest(tkl, count):
+            if records[v]:
+                found.append(_contribution(table, {cells.columns[i]: domain.text[int(v)].as_py()}, records[v], tkl[v]))
     return tuple(sorted(found, key=lambda c: -c.tkl)[:count])
+
+
+def _contribution(table: Scored, what: dict[str, str | None], records: float, tkl: float) -> Contribution:
+    everything = float(table.tkl.sum())
+    return Contribution(what, int(records), float(tkl), float(tkl) / everything if everything else 0.0)
+
+
+def _texts(cells: Cells, cell: int, columns: int) -> dict[str, str | None]:
+    """The values of a distinct record's first columns."""
+    return {cells.columns[i]: cells.domains[i].text[int(cells.codes[i, cell])].as_py() for i in range(columns)}

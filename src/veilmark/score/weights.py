@@ -15,6 +15,7 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -152,7 +153,7 @@ def _ranges(attribute: str, given: Mapping[str, Any], folder: Path) -> WeightTab
         if not r.low < r.to:
             raise WeightsError(f"The weights of '{attribute}' have a range from {r.low:g} to {r.to:g}, which is empty.")
     ordered = sorted(spec.ranges, key=lambda r: r.low)
-    for before, after in zip(ordered, ordered[1:], strict=False):
+    for before, after in pairwise(ordered):
         if after.low < before.to:
             raise WeightsError(
                 f"The weights of '{attribute}' have ranges that overlap: one goes up to {before.to:g}, the next begins "

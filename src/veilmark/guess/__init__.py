@@ -1,0 +1,12 @@
+"""Guesses: what each column of a table probably is, by its name and its values, for a first study file.
+
+One look at the first rows tells the shape of a column's values (numbers, dates, e-mail addresses, …), one
+statement over the whole table counts them, and rules turn name, shape and counts into a role.
+
+No value of the data is ever part of a guess: reasons hold counts, and the ranges of ages and years.
+"""
+
+from veilmark.guess.roles import Guess, guess_columns
+from veilmark.guess.text import study_text
+
+__all__ = ["Guess", "guess_columns", "study_text"]

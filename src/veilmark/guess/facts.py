@@ -1,0 +1,190 @@
+"""Facts: what is known of each column, from a look at the first rows and one statement over the whole table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from veilmark.engines import sql
+from veilmark.engines.duckdb import DIALECT, DuckTable
+from veilmark.guess.shapes import BARE_DAY, DATE_FORMS, DATES, DECIMAL, INTEGER, PHONES, Shape, shape_of
+from veilmark.guess.words import DATE, Topic, phrases_of, tokens_of
+from veilmark.hierarchy.spec import EXACT
+
+SAMPLE_ROWS = 10_000
+SHAPE_VALUES = 1_000
+"""How many different values of the sample decide on a shape."""
+
+EXACT_ROWS = 1_000_000
+SAMPLED_DISTINCT = 1_000
+SLICE = 64
+"""In tables of more rows, columns of more values in the sample are counted in one of so many slices."""
+
+AT_ONCE = 32
+"""So many columns are counted in one statement: DuckDB's memory for different values grows with the columns."""
+
+NEARLY_UNIQUE = 0.95
+FEW_VALUES, FEW_RECORDS = 100, 30
+"""At most so many values are few; with fewer records than that, values tell nothing."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the table says of a column; `exact` is false where `distinct` is an estimate.
+
+    `misfits` are not of the column's shape; `low` and `high` are of numbers, 0 for all else; `shortest` and
+    `longest` are the lengths of texts and whole numbers.
+    """
+
+    column: str
+    shape: Shape
+    records: int
+    present: int
+    distinct: int
+    exact: bool
+    misfits: int
+    low: float
+    high: float
+    shortest: int
+    longest: int
+
+    @cached_property
+    def tokens(self) -> tuple[str, ...]:
+        return tokens_of(self.column)
+
+    @cached_property
+    def phrases(self) -> frozenset[str]:
+        return phrases_of(self.tokens)
+
+    def says(self, *topics: Topic) -> Topic | None:
+        """The first of the topics that the name is about."""
+        return next((topic for topic in topics if topic.words & self.phrases), None)
+
+    def has_word(self, words: frozenset[str]) -> bool:
+        return bool(words & self.phrases)
+
+    @property
+    def missing(self) -> int:
+        return self.records - self.present
+
+    @property
+    def share(self) -> float:
+        """Different values a value."""
+        return self.distinct / self.present if self.present else 0.0
+
+    @property
+    def unique(self) -> bool:
+        return self.distinct == self.present
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are records enough for the values to tell anything."""
+        return self.present >= FEW_RECORDS
+
+    @property
+    def nearly_unique(self) -> bool:
+        return self.enough and self.share >= NEARLY_UNIQUE
+
+    @property
+    def few(self) -> bool:
+        """Few values, each of them in several records."""
+        return self.distinct <= FEW_VALUES and self.share <= 0.2
+
+    @property
+    def flag(self) -> bool:
+        """A yes or no rather than what the name says."""
+        return self.enough and self.distinct <= 3 and self.longest <= len("false")
+
+    @property
+    def textual(self) -> bool:
+        return self.shape.name in ("text", PHONES)
+
+    def __str__(self) -> str:
+        """`1,000 values in 30,162 records, 12 missing`."""
+        tail = f", {self.missing:,} missing" if self.missing else ""
+        about = "" if self.exact else "about "
+        return f"{about}{many(self.distinct, 'value')} in {many(self.records, 'record')}{tail}"
+
+
+def many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def facts_of(table: DuckTable) -> dict[str, Facts]:
+    """The facts of each column that holds plain values."""
+    looks = _looks(table)
+    large = _exceeds(table, EXACT_ROWS)
+    parts = (looks[i : i + AT_ONCE] for i in range(0, len(looks), AT_ONCE))
+    return {facts.column: facts for part in parts for facts in _count(table, part, large)}
+
+
+def _exceeds(table: DuckTable, rows: int) -> bool:
+    """Whether the table has more rows, without reading more than those."""
+    found = table.query(f"SELECT count(*) AS n FROM ({sql.head(table.name, rows + 1)})")
+    return bool(found["n"][0].as_py() > rows)
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What the first rows show of a column."""
+
+    column: str
+    kind: str
+    shape: Shape
+    distinct: int
+
+    @property
+    def textual(self) -> bool:
+        """Whether the engine holds texts, whatever they look like."""
+        return self.kind in ("text", "other")
+
+
+def _looks(table: DuckTable) -> list[_Look]:
+    kinds = {column: kind for column, kind in table.columns.items() if kind != "nested"}
+    if not kinds:
+        return []
+    texts = (f"CAST({_clean(column, kind)} AS VARCHAR)" for column, kind in kinds.items())
+    rows = table.query(f"SELECT {', '.join(texts)} FROM ({sql.head(table.name, SAMPLE_ROWS)})")
+    return [_look(column, kind, values) for (column, kind), values in zip(kinds.items(), rows.columns, strict=True)]
+
+
+def _look(column: str, kind: str, texts: pa.ChunkedArray) -> _Look:
+    values = texts.unique().drop_null()
+    dated = bool(DATE.words & phrases_of(tokens_of(column)))
+    shape = DATES if kind == "date" else shape_of(values[:SHAPE_VALUES].to_pylist(), dated)
+    if kind in ("number", "float") and shape not in (INTEGER, Shape("date", BARE_DAY)):
+        shape = DECIMAL
+    return _Look(column, kind, shape, len(values))
+
+
+def _clean(column: str, kind: str) -> str:
+    return f"CAST({DIALECT.name(column)} AS VARCHAR)" if kind == "other" else DIALECT.clean(column, kind)
+
+
+def _count(table: DuckTable, looks: Sequence[_Look], large: bool) -> list[Facts]:
+    """Count some columns, in one statement over the whole table."""
+    clean = ", ".join(f"{_clean(look.column, look.kind)} AS v{i}" for i, look in enumerate(looks))
+    asked = ", ".join(f"{_asked(f'v{i}', look, large)} AS v{i}" for i, look in enumerate(looks))
+    [row] = table.query(f"SELECT count(*) AS n, {asked} FROM (SELECT {clean} FROM {table.name})").to_pylist()
+    return [Facts(look.column, look.shape, row["n"], **row[f"v{i}"]) for i, look in enumerate(looks)]
+
+
+def _asked(value: str, look: _Look, large: bool) -> str:
+    """The facts of a column as one SQL expression."""
+    sliced = large and look.distinct > SAMPLED_DISTINCT
+    fitting = f"CASE WHEN {fits(value, look.shape, look.kind)} THEN {value} END"
+    number = f"CAST({fitting} AS DOUBLE)" if look.shape.numeric else "NULL::DOUBLE"
+    low, high = (f"coalesce({which}({number}), 0)" for which in ("min", "max"))
+    lengths = [f"length({value})"] if look.textual else [f"length(format('{{:.0f}}', {n}))" for n in (low, high)]
+    return f"""struct_pack(
+        present := count({value}),
+        distinct := {_distinct(value) if sliced else f"count(DISTINCT {value})"},
+        exact := {not sliced},
+        misfits := count({value}) - count({fitting}),
+        low := {low},
+        high := {high},
+        shortest := {lengths[0]},
+        longest := {lengths[-1]})"""

@@ -1,0 +1,1 @@
+"""Charts and pages. Needs the extra `report` (Altair, vl-convert)."""

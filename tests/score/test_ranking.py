@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from veilmark import workbench
+from veilmark.errors import OptionError
+from veilmark.score.ranking import scores_by_draw
+from veilmark.score.scores import Options
+from veilmark.study import Study
+
+RNG = np.random.default_rng(5)
+ROWS = 300
+SOURCE = pa.table(
+    {
+        "a": RNG.choice(list("xyz"), ROWS),
+        "s": RNG.choice(list("uvw"), ROWS),
+        "t": RNG.choice(list("pq"), ROWS),
+    }
+)
+STUDY = Study.of(
+    SOURCE,
+    {
+        "a": "quasi",
+        "s": {"role": "sensitive", "weights": {"u": 0.1, "v": 0.5, "w": 0.9}},
+        "t": {"role": "sensitive", "weights": {"p": 0.2, "q": 0.3}},
+    },
+)
+
+
+@pytest.mark.parametrize("options", [Options(), Options(x=3, cap=True), Options(x=math.inf)])
+def test_each_draw_is_a_score_with_other_weights(options):
+    """The sums over combinations against scoring anew with the moved weights."""
+    with workbench.engine_of(STUDY) as engine:
+        scorer = workbench.scorer_of(workbench.open_source(engine, STUDY), STUDY)
+        part, _ = scorer.find(engine.open(SOURCE.slice(0, 40)).group(scorer.cells.columns), "part")
+    moved = {n: w * RNG.uniform(0.5, 1.5, (4, len(w))) for n, w in scorer.weights.items()}
+    drawn = scores_by_draw(part, moved, options)
+    for d in range(4):
+        roles = {"a": "quasi"}
+        for name, letters in (("s", "uvw"), ("t", "pq")):
+            roles[name] = {"role": "sensitive", "weights": dict(zip(letters, moved[name][d].tolist(), strict=True))}
+        want = Study.of(SOURCE, roles).score(SOURCE.slice(0, 40), options).scores
+        for name, score in want.items():
+            assert drawn[name][d] == pytest.approx(score.value, rel=1e-9)
+
+
+def test_least_misuseable_first():
+    tables = [SOURCE.slice(0, 100), SOURCE.slice(0, 10), SOURCE.slice(0, 50)]
+    got = workbench.compare_scores(STUDY, tables, draws=200)
+    assert list(got.candidates) == ["table 2", "table 3", "table 1"]
+    assert got.stability["tkl"].same_order == 1.0
+    assert got.stability["tkl"].rank_range == {"table 2": (1, 1), "table 3": (2, 2), "table 1": (3, 3)}
+
+
+def test_equals_change_places_when_weights_move():
+    even = {"u": 0.5, "v": 0.5, "w": 0.5}
+    roles = {"a": "quasi", "s": {"role": "sensitive", "weights": even}}
+    study = Study.of(SOURCE, roles)
+    one, other = (pa.table({"a": ["x"], "s": [value]}) for value in "uv")
+    got = workbench.compare_scores(study, [one, other], draws=500)
+    assert 0.4 < got.stability["tkl"].same_order < 0.6
+    assert got.stability["tkl"].rank_range == {"table 1": (1, 2), "table 2": (1, 2)}
+    assert got == workbench.compare_scores(study, [one, other], draws=500)
+
+
+def test_options_that_make_no_sense():
+    with pytest.raises(OptionError, match="spread"):
+        workbench.compare_scores(STUDY, [SOURCE], spread=1.5)
+    with pytest.raises(OptionError, match="draws"):
+        workbench.compare_scores(STUDY, [SOURCE], draws=0)
+
+
+def test_a_breach():
+    leak = pa.concat_tables([SOURCE.slice(0, 30), pa.table({"a": ["?"], "s": ["u"], "t": ["p"]})])
+    got = workbench.breach(STUDY, leak)
+    assert (got.score.records, got.score.unknown_records) == (30, 1)
+    assert got.share_of_records == pytest.approx(0.1)
+    assert got.severity == pytest.approx(STUDY.score(SOURCE.slice(0, 30)).scores["tkl"].normalized)
+    assert got.identifiable == 0
