@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import foundation, scores
+from benchmarks import foundation, monitor, scores
 
-SUITES = {"foundation": foundation.run, "scores": scores.run}
+SUITES = {"foundation": foundation.run, "scores": scores.run, "monitor": monitor.run}
 
 
 def main() -> None:

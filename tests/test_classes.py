@@ -76,6 +76,11 @@ def test_build(engine, rows, person):
     classes = class_table(engine, rows, person="person" if person else None)
     check(classes, rows, lambda r: (r[1], r[2]), person)
     assert classes.k == min(classes.size)
+    groups = by_class(rows, lambda r: (r[1], r[2])).values()
+    if person:
+        assert classes.alone == len({g[0][0] for g in groups if len({r[0] for r in g}) == 1})
+    else:
+        assert classes.alone == sum(len(g) == 1 for g in groups)
 
 
 @given(ROWS, st.booleans(), st.integers(0, 2), st.integers(0, 1))

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from veilmark.domain import Domain
+from veilmark.errors import DataError
 
 DENSE_LIMIT = 1 << 22
 """Up to this many possible combinations an array over all of them is faster than sorting."""
@@ -160,13 +161,14 @@ def count_batches(batches: Iterable[pa.RecordBatch], domains: Sequence[Domain], 
     The product of the domains' sizes must stay below 63 bits.
     """
     sizes = [len(d) for d in domains]
-    counter = _KeyCounter(math.prod(sizes))
-    coders = [_BatchCoder(domain) for domain in domains]
+    bound = math.prod(sizes)
+    counter = _KeyCounter(bound)
+    strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+    coders = [_BatchCoder(d, stride, counter.type) for d, stride in zip(domains, strides, strict=True)]
     for batch in batches:
-        keys = np.zeros(batch.num_rows, dtype=np.int64)
-        for column, size, coder in zip(columns, sizes, coders, strict=True):
-            np.multiply(keys, size, out=keys)
-            np.add(keys, coder.codes(batch.column(column)), out=keys)
+        keys = np.zeros(batch.num_rows, dtype=counter.type)
+        for column, coder in zip(columns, coders, strict=True):
+            keys += coder.shares(batch.column(column))
         counter.add(keys)
     keys, counts = counter.result()
     return Cells(tuple(columns), tuple(domains), _unpack(keys, sizes), counts)
@@ -177,17 +179,17 @@ class _KeyCounter:
 
     def __init__(self, bound: int) -> None:
         self._dense = np.zeros(bound, dtype=np.int64) if bound <= DENSE_LIMIT else None
-        self._type = np.uint32 if bound <= 1 << 32 else np.int64
+        self.type = np.int32 if bound < 1 << 31 else np.int64
         self._waiting: list[np.ndarray] = []
         self._rows = 0
-        self._keys = np.empty(0, dtype=self._type)
+        self._keys = np.empty(0, dtype=self.type)
         self._counts = np.empty(0, dtype=np.int64)
 
     def add(self, keys: np.ndarray) -> None:
         if self._dense is not None:
             np.add.at(self._dense, keys, 1)
             return
-        self._waiting.append(keys.astype(self._type))
+        self._waiting.append(keys)
         self._rows += len(keys)
         if self._rows >= SORT_ROWS:
             self._fold()
@@ -212,7 +214,7 @@ class _KeyCounter:
         """The keys that occur, in order, and how often."""
         if self._dense is not None:
             keys = np.flatnonzero(self._dense)
-            return keys, self._dense[keys]
+            return keys.astype(self.type), self._dense[keys]
         self._fold()
         return self._keys, self._counts
 
@@ -247,20 +249,26 @@ def row_codes(batch: pa.RecordBatch, columns: Sequence[str], domains: Sequence[D
 
 
 class _BatchCoder:
-    """Codes of one column, batch after batch; a dictionary that stays the same is looked up once."""
+    """What one column adds to the packed number of each row; a dictionary that stays the same is looked up once."""
 
-    def __init__(self, domain: Domain) -> None:
+    def __init__(self, domain: Domain, stride: int, kind: type[np.signedinteger]) -> None:
         self._domain = domain
+        self._stride = stride
+        self._kind = kind
         self._dictionary: pa.Array | None = None
-        self._codes = np.empty(0, dtype=np.int32)
+        self._shares = np.empty(0, dtype=kind)
 
-    def codes(self, column: pa.Array) -> np.ndarray:
+    def shares(self, column: pa.Array) -> np.ndarray:
+        """code × stride of each row."""
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
         if self._dictionary is None or not self._dictionary.equals(column.dictionary):
             self._dictionary = column.dictionary
-            self._codes = np.append(self._domain.codes_of(column.dictionary), np.int32(len(self._domain) - 1))
+            codes = np.append(self._domain.codes_of(column.dictionary), len(self._domain) - 1)
+            if codes.min() < 0:
+                raise DataError("The table changed while it was being read: it has values that it did not have before.")
+            self._shares = (codes.astype(np.int64) * self._stride).astype(self._kind)
         indices = column.indices
         if indices.null_count:
-            indices = indices.fill_null(len(self._codes) - 1)
-        return self._codes[indices.to_numpy()]
+            indices = indices.fill_null(len(self._shares) - 1)
+        return self._shares[indices.to_numpy()]

@@ -167,6 +167,15 @@ class ClassTable:
         return int(self.tally.settled.sum()) + len(np.unique(self.tally.wander_person))
 
     @cached_property
+    def alone(self) -> int:
+        """How many persons (or records) stand alone in a class, each counted once."""
+        single = self.size == 1
+        if self.tally.settled is None:
+            return int(single.sum())
+        wanderers = self.tally.wander_person[single[self.tally.wander_group]]
+        return int(self.tally.settled[single].sum()) + len(np.unique(wanderers))
+
+    @cached_property
     def k(self) -> int:
         """The size of the smallest class; 0 for an empty table."""
         return int(self.size.min()) if len(self) else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,6 +129,14 @@ def measure(
 def open_study(path: str | os.PathLike[str], threads: int | None = None, memory: str | None = None) -> Study:
     """Read a study file; `threads` and `memory` limit the engine."""
     return Study.open(path, Settings(threads, memory))
+
+
+def with_weights(study: Study, weights: Mapping[str, Mapping[str, Any]]) -> Study:
+    """The study with other weights for some of its sensitive attributes."""
+    attributes = dict(study.spec.attributes)
+    for name, given in weights.items():
+        attributes[name] = attributes[name].model_copy(update={"weights": dict(given)})
+    return replace(study, spec=study.spec.model_copy(update={"attributes": attributes}))
 
 
 def init(data: str | os.PathLike[str], output: str | os.PathLike[str], force: bool = False) -> list[Guess]:

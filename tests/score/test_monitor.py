@@ -280,10 +280,10 @@ def test_each_exposure_limit_is_told_once_and_only_the_highest_reached():
     assert reasons == [
         [],
         [],
-        ["ann has now seen 10 distinct records, 1.00% of the source's score (limit 1.00%)"],
+        ["10 distinct records seen up to now, 1.00% of the source's score (limit 1.00%)"],
         [],
-        ["ann has now seen 49 distinct records, 4.90% of the source's score (limit 2.00%)"],
-        ["ann has now seen 50 distinct records, 5.00% of the source's score (limit 5.00%)"],
+        ["49 distinct records seen up to now, 4.90% of the source's score (limit 2.00%)"],
+        ["50 distinct records seen up to now, 5.00% of the source's score (limit 5.00%)"],
         [],
     ]
     assert monitor.observe("bob", keys=keys(0, 10)).alerts
@@ -414,7 +414,7 @@ def test_json(study, capsys):
     assert got["malformed"] == {"lines": 0, "first": []}
     (alert,) = got["alerts"]
     assert (alert["user"], alert["time"], alert["kind"]) == ("ann", "2026-01-02T03:04:05", "exposure")
-    assert alert["reason"] == "ann has now seen 2 distinct records, 37.70% of the source's score (limit 30.00%)"
+    assert alert["reason"] == "2 distinct records seen up to now, 37.70% of the source's score (limit 30.00%)"
     assert (alert["records"], alert["score"]) == (2, pytest.approx(0.6368))
     assert got["users"]["ann"] == {
         "queries": 2,
@@ -433,7 +433,7 @@ def test_json(study, capsys):
 def test_text_for_a_person(study, capsys):
     watch(study, line("ann", keys=["p0", "x"]) + line("[b]", keys=["p1"]), "--key", "id", "--exposure", "0.1")
     out, err = capsys.readouterr()
-    assert out.startswith("2026-01-02T03:04:05  ann: ann has now seen 1 distinct records, 16.42% of")
+    assert out.startswith("2026-01-02T03:04:05  ann: 1 distinct records seen up to now, 16.42% of")
     assert "2 queries of 2 users" in out
     assert "[b]" in out
     assert "1 of the returned records are not in the source" in out
@@ -498,7 +498,7 @@ def test_an_alert_comes_before_the_log_ends(study):
     with live(study, "--exposure", "0.3") as process:
         process.stdin.write(line("ann", rows=ROWS[:1]) + line("ann", rows=ROWS[1:3]) + '{"user": "bo')
         process.stdin.flush()
-        assert "ann has now seen 3 distinct records" in process.stdout.readline()
+        assert "ann: 3 distinct records seen" in process.stdout.readline()
         process.stdin.write('b", "rows": []}')
         out, err = process.communicate(timeout=30)
     assert process.returncode == 0
@@ -516,3 +516,13 @@ def test_ctrl_c_ends_the_log(study):
     assert process.returncode == 0
     assert "1 queries of 1 users" in out
     assert "Stopped" in err
+
+
+def test_strict_stops_after_the_lines_before(study, capsys):
+    good = line("ann", rows=ROWS[:1]), line("ann", rows=ROWS[1:2])
+    for bad in ("{\n", line("ann", rows=[{}])):
+        watch(study, good[0] + bad + good[1] + "{", "--strict", "--exposure", "0.1,0.3", code=2)
+        out, err = capsys.readouterr()
+        assert out.count("\n") == 1
+        assert "(limit 10.00%)" in out
+        assert err.startswith("Error: Line 2 of the log: ")

@@ -26,7 +26,7 @@ TABLE_2A = (
     "Calgary Female HIV,Calgary Female Flu,Edmonton Male HIV,Edmonton Male Flu,Edmonton Female HIV,Edmonton Female HIV"
 )
 
-# Rows 0 to 5 of Tables 1b and 2b: normalized tkl, M (x = 1), L-Severity; of 1d and 2c: raw tkl, M, L-Severity, DF_t, DF_l.
+# Rows 0 to 5: normalized tkl, M (x = 1), L-Severity of Tables 1b, 2b; raw tkl, M, L-Severity, DF_t, DF_l of 1d, 2c.
 PRINTED = {
     TABLE_1A: (
         """0.1642 0.0417 0.0769   0.27736 0.02736 0.02736 0.5 2

@@ -39,12 +39,7 @@ def monitor(
         str, typer.Option(metavar="FILE", help="The log, one JSON object a line; - is standard input.")
     ] = "-",
     key: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="The column that the log's keys are from. [default: the study's person column]",
-            show_default=False,
-        ),
+        str | None, typer.Option(metavar="COLUMN", help="What the log's keys are; if not given, the study's person.")
     ] = None,
     threshold: Annotated[float, typer.Option(help="How many usual spreads above the usual score is too much.")] = 6.0,
     exposure: Annotated[
@@ -133,8 +128,7 @@ class Session:
     def run(self, stream: io.BufferedIOBase) -> None:
         """Read all lines; Ctrl-C ends the log."""
         try:
-            # One line at a time, a bad one stops the work where it stands.
-            for lines in ready_lines(stream, 1 if self._strict else BLOCK):
+            for lines in ready_lines(stream):
                 self.take(lines)
         except KeyboardInterrupt:
             print("Note: Stopped; the rest of the log was not read.", file=sys.stderr)
@@ -154,12 +148,15 @@ class Session:
                     queries.append((number, parse_query(line)))
                 except DataError as error:
                     bad.append((number, error))
+                    if self._strict:
+                        break
         self.lines += len(lines)
         observed = self._observe(queries, bad)
         self.queries += len(observed)
+        self._keep_or_tell([alert for seen in observed for alert in seen.alerts])
         for number, problem in sorted(bad, key=itemgetter(0)):
             self._skip(number, problem)
-        self._tell_all([alert for seen in observed for alert in seen.alerts])
+        self._tell_of_skipped()
 
     def _observe(self, queries: Sequence[tuple[int, Query]], bad: list[tuple[int, DataError]]) -> list[Observation]:
         """Score all at once; where one cannot be read, each alone, so that the others count."""
@@ -169,7 +166,13 @@ class Session:
             if len(queries) == 1:
                 bad.append((queries[0][0], error))
                 return []
-        return [seen for numbered in queries for seen in self._observe([numbered], bad)]
+        observed = []
+        for numbered in queries:
+            seen = self._observe([numbered], bad)
+            if not seen and self._strict:
+                break
+            observed += seen
+        return observed
 
     def _skip(self, number: int, error: DataError) -> None:
         from veilmark.score.monitor import NotJsonError
@@ -180,16 +183,18 @@ class Session:
         if self.malformed <= SHOWN:
             self.first_malformed.append((number, str(error)))
 
-    def _tell_all(self, alerts: Sequence[Alert]) -> None:
+    def _keep_or_tell(self, alerts: Sequence[Alert]) -> None:
+        if self._tell is None:
+            self.alerts.extend(alerts)
+        elif alerts:
+            self._tell(alerts)
+
+    def _tell_of_skipped(self) -> None:
         # A log without any query ends in one error, so that nothing is said before the first one.
         while self.queries and self._untold < len(self.first_malformed):
             number, reason = self.first_malformed[self._untold]
             print(f"Note: Line {number} of the log was skipped. {reason}", file=sys.stderr, flush=True)
             self._untold += 1
-        if self._tell is None:
-            self.alerts.extend(alerts)
-        elif alerts:
-            self._tell(alerts)
 
     def to_dict(self) -> dict[str, Any]:
         users = self.monitor.users

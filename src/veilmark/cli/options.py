@@ -12,7 +12,7 @@ import typer
 StudyArgument = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file.", show_default=False)]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 ThreadsOption = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Cores to use. [default: all]", show_default=False)
+    int | None, typer.Option(min=1, metavar="N", help="Cores to use, if not all.", show_default=False)
 ]
 MemoryOption = Annotated[
     str | None,

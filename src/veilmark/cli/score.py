@@ -23,7 +23,7 @@ def score(
     study: StudyArgument,
     others: Annotated[list[Path] | None, typer.Argument(help="More tables for --compare.", show_default=False)] = None,
     published: Annotated[
-        Path | None, typer.Option(help="The table to be shared, a subset of the source. [default: the whole source]")
+        Path | None, typer.Option(help="The table to be shared, a subset of the source; else all of it.")
     ] = None,
     x: Annotated[str, typer.Option(help="How much the number of records counts in M-Score: 1 or more, or inf.")] = "1",
     normalize: Annotated[

@@ -56,7 +56,7 @@ def _attributes(attributes: dict[str, AttributeMeasures]) -> Table:
         d = a.diversity
         c = f"({d.recursive_c:.3g}, {d.recursive_l})" if d.recursive_c is not None else "-"
         numbers = (a.t, a.alpha, a.beta_basic, a.beta_enhanced, a.delta)
-        table.add_row(name, str(d.distinct), f"{d.entropy:.2f}", c, *(f"{x:.3f}" for x in numbers))
+        table.add_row(name, str(d.distinct), f"{d.entropy:.2f}", c, *(f"{x:.3g}" for x in numbers))
     return table
 
 
@@ -138,11 +138,11 @@ def _contributions(title: str, parts: Sequence[Contribution]) -> Table:
     return table
 
 
-def ranking(result: Ranking) -> None:
+def ranking(result: Ranking, console: Console | None = None) -> None:
     """What `veilmark score --compare` prints."""
-    console = Console()
+    console = console or Console()
     table = _table("Candidates, least misuseable first")
-    table.add_column("table")
+    table.add_column("table", overflow="fold")
     for name in (
         "records",
         "tkl",

@@ -6,14 +6,23 @@ import io
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.csv as pa_csv
 from rich.console import Console
 
 from veilmark import workbench
 from veilmark.cli import show
 from veilmark.errors import OutputError
-from veilmark.output import write_text
+from veilmark.output import write_table, write_text
 
 PATIENTS = 5_000
+EXTRACT = 2_000
+TEXTS = {"zip": pa.string(), "patient_id": pa.string()}
+WEIGHTS = {
+    "diagnosis": {"042": 0.9, "295": 0.7, "303": 0.7, "304": 0.7, "default": 0.1},
+    "income": {"ranges": [{"to": 20_000, "weight": 0.2}, {"from": 20_000, "weight": 0.1}]},
+    "poverty": {"high": 0.2, "medium": 0.1, "low": 0.05},
+}
 
 
 def tell(folder: Path, seed: int, quiet: bool = False) -> dict[str, Any]:
@@ -40,6 +49,41 @@ def tell(folder: Path, seed: int, quiet: bool = False) -> dict[str, Any]:
     measured = workbench.measure(study)
     show.measures(measured, study, console=console)
 
+    console.rule("How badly could it be misused?")
+    weighted, candidates = folder / "study-with-weights.yaml", _candidates(data, folder)
+    workbench.with_weights(study, WEIGHTS).save(weighted)
+    console.print(f"The custodian says how bad each value is: {weighted}")
+    console.print(f"[dim]$ veilmark score {weighted}[/dim]")
+    study = workbench.open_study(weighted)
+    scored = workbench.score(study)
+    show.scores(scored, study, console=console)
+
+    console.rule("Which of three extracts is the least harmful?")
+    console.print(f"[dim]$ veilmark score {weighted} --compare {' '.join(map(str, candidates))}[/dim]")
+    ranking = workbench.compare_scores(study, candidates)
+    show.ranking(ranking, console)
+
     write_text(report, console.export_html(clear=False))
     console.print(f"\n[bold]Done.[/bold] Open the report: {report.resolve()}")
-    return {"folder": str(folder), "report": str(report), "records": records, "measures": measured.to_dict()}
+    return {
+        "folder": str(folder),
+        "report": str(report),
+        "records": records,
+        "measures": measured.to_dict(),
+        "scores": scored.to_dict()["scores"],
+        "ranking": list(ranking.candidates),
+    }
+
+
+def _candidates(data: Path, folder: Path) -> list[Path]:
+    """Three extracts of the same number of visits: the first, those of the old, those of the young."""
+    visits = pa_csv.read_csv(data, convert_options=pa_csv.ConvertOptions(strings_can_be_null=True, column_types=TEXTS))
+    by_age = visits.sort_by("age")
+    parts = {
+        "first": visits.slice(0, EXTRACT),
+        "young": by_age.slice(0, EXTRACT),
+        "old": by_age.slice(len(visits) - EXTRACT),
+    }
+    for name, part in parts.items():
+        write_table(part, folder / f"{name}.csv")
+    return [folder / f"{name}.csv" for name in parts]

@@ -29,7 +29,7 @@ from veilmark.errors import DataError, OptionError, VeilmarkError, VeilmarkWarni
 DIALECT = sql.Dialect()
 NATIVE_ENCODINGS = ("utf-8", FALLBACK)
 BATCH_ROWS = 1 << 17
-PROBE_ROWS = 50_000
+PROBE_ROWS = 5_000
 FEW_VALUES = 1 << 16
 
 
@@ -150,6 +150,10 @@ class DuckTable:
                 return self.engine.run(statement)
         except duckdb.Error as error:
             raise _explain(error, self.label) from None
+
+    def query(self, statement: str) -> pa.Table:
+        """Run a statement on the table (its SQL name is `name`)."""
+        return self._run(statement)
 
     def count(self) -> int:
         """How many records there are."""

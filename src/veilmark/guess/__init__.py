@@ -1,7 +1,18 @@
 """Guesses: what each column of a table probably is, by its name and its values, for a first study file.
 
 One look at the first rows tells the shape of a column's values (numbers, dates, e-mail addresses, …), one
-statement over the whole table counts them, and rules turn name, shape and counts into a role.
+statement over the whole table counts them, and rules turn name, shape and counts into a role, in this order:
+
+    values that are addresses of some kind         direct
+    a name like "phone", "ssn", "surname"          direct
+    dates                                          quasi
+    ids                                            person where they repeat, else direct
+    ages, years and coordinates                    quasi
+    words of health and money                      sensitive
+    words of places and demography                 quasi
+    nearly unique texts, unique whole numbers      direct
+    few different values                           quasi
+    the rest                                       other
 
 No value of the data is ever part of a guess: reasons hold counts, and the ranges of ages and years.
 """

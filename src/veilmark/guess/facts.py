@@ -8,6 +8,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from veilmark.domain import NUMBER
 from veilmark.engines import sql
 from veilmark.engines.duckdb import DIALECT, DuckTable
 from veilmark.guess.shapes import BARE_DAY, DATE_FORMS, DATES, DECIMAL, INTEGER, PHONES, Shape, shape_of
@@ -25,6 +26,9 @@ SLICE = 64
 
 AT_ONCE = 32
 """So many columns are counted in one statement: DuckDB's memory for different values grows with the columns."""
+
+TEXTS = ("text", "other")
+"""The kinds of columns that are compared as texts, whatever their values look like."""
 
 NEARLY_UNIQUE = 0.95
 FEW_VALUES, FEW_RECORDS = 100, 30
@@ -63,9 +67,6 @@ class Facts:
         """The first of the topics that the name is about."""
         return next((topic for topic in topics if topic.words & self.phrases), None)
 
-    def has_word(self, words: frozenset[str]) -> bool:
-        return bool(words & self.phrases)
-
     @property
     def missing(self) -> int:
         return self.records - self.present
@@ -77,7 +78,7 @@ class Facts:
 
     @property
     def unique(self) -> bool:
-        return self.distinct == self.present
+        return 0 < self.distinct == self.present
 
     @property
     def enough(self) -> bool:
@@ -116,15 +117,10 @@ def many(count: int, noun: str) -> str:
 def facts_of(table: DuckTable) -> dict[str, Facts]:
     """The facts of each column that holds plain values."""
     looks = _looks(table)
-    large = _exceeds(table, EXACT_ROWS)
+    head = table.query(f"SELECT count(*) AS n FROM ({sql.head(table.name, EXACT_ROWS + 1)})")
+    large = head["n"][0].as_py() > EXACT_ROWS
     parts = (looks[i : i + AT_ONCE] for i in range(0, len(looks), AT_ONCE))
     return {facts.column: facts for part in parts for facts in _count(table, part, large)}
-
-
-def _exceeds(table: DuckTable, rows: int) -> bool:
-    """Whether the table has more rows, without reading more than those."""
-    found = table.query(f"SELECT count(*) AS n FROM ({sql.head(table.name, rows + 1)})")
-    return bool(found["n"][0].as_py() > rows)
 
 
 @dataclass(frozen=True)
@@ -135,11 +131,6 @@ class _Look:
     kind: str
     shape: Shape
     distinct: int
-
-    @property
-    def textual(self) -> bool:
-        """Whether the engine holds texts, whatever they look like."""
-        return self.kind in ("text", "other")
 
 
 def _looks(table: DuckTable) -> list[_Look]:
@@ -175,16 +166,41 @@ def _count(table: DuckTable, looks: Sequence[_Look], large: bool) -> list[Facts]
 def _asked(value: str, look: _Look, large: bool) -> str:
     """The facts of a column as one SQL expression."""
     sliced = large and look.distinct > SAMPLED_DISTINCT
-    fitting = f"CASE WHEN {fits(value, look.shape, look.kind)} THEN {value} END"
-    number = f"CAST({fitting} AS DOUBLE)" if look.shape.numeric else "NULL::DOUBLE"
-    low, high = (f"coalesce({which}({number}), 0)" for which in ("min", "max"))
-    lengths = [f"length({value})"] if look.textual else [f"length(format('{{:.0f}}', {n}))" for n in (low, high)]
-    return f"""struct_pack(
-        present := count({value}),
-        distinct := {_distinct(value) if sliced else f"count(DISTINCT {value})"},
-        exact := {not sliced},
-        misfits := count({value}) - count({fitting}),
-        low := {low},
-        high := {high},
-        shortest := {lengths[0]},
-        longest := {lengths[-1]})"""
+    fitting = f"CASE WHEN {_fits(value, look)} THEN {value} END"
+    number = f"CAST({fitting} AS DOUBLE)" if look.shape.numeric else "0.0::DOUBLE"
+    printed = f"CAST(CAST({fitting} AS BIGINT) AS VARCHAR)" if look.shape == INTEGER else "''"
+    length = f"length({value if look.kind in TEXTS else printed})"
+    asked = {
+        "present": f"count({value})",
+        "distinct": _sliced_distinct(value) if sliced else f"count(DISTINCT {value})",
+        "exact": str(not sliced),
+        "misfits": f"count({value}) - count({fitting})",
+        "low": f"coalesce(min({number}), 0)",
+        "high": f"coalesce(max({number}), 0)",
+        "shortest": f"coalesce(min({length}), 0)",
+        "longest": f"coalesce(max({length}), 0)",
+    }
+    return "{" + ", ".join(f"'{name}': {expression}" for name, expression in asked.items()) + "}"
+
+
+def _sliced_distinct(value: str) -> str:
+    """An estimate of how many different values there are.
+
+    A slice holds all the records of a 64th of the values, so that a value that repeats is seen to repeat.
+    """
+    part = f"CASE WHEN hash({value}) % {SLICE} = 0 THEN {value} END"
+    distinct = f"count(DISTINCT {part})"
+    estimate = f"least(count({value}), {SLICE} * {distinct})"
+    return f"CASE WHEN {distinct} = count({part}) THEN count({value}) ELSE {estimate} END"
+
+
+def _fits(value: str, look: _Look) -> str:
+    """Whether a value has the column's shape, as hierarchies demand it."""
+    text, form = f"CAST({value} AS VARCHAR)", look.shape.format
+    if look.shape.numeric:
+        written = f"regexp_full_match({text}, {sql.literal(NUMBER)})" if look.kind in TEXTS else "true"
+        return f"{written} AND abs(TRY_CAST({value} AS DOUBLE)) < {EXACT}"
+    if form is None or look.kind == "date":
+        return "true"
+    written = f"regexp_full_match({text}, {sql.literal(DATE_FORMS[form])})"
+    return f"{written} AND try_strptime({text}[:10], {sql.literal(form)}) IS NOT NULL"

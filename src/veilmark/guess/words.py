@@ -26,24 +26,24 @@ class Topic:
     note: str | None = None
 
 
-def words(text: str) -> frozenset[str]:
+def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 # --- direct identifiers ------------------------------------------------------------------------------------
 
-EMAIL = Topic("an e-mail address", "direct", words("email mail emailaddress courriel correo"))
+EMAIL = Topic("an e-mail address", "direct", _words("email mail emailaddress courriel correo"))
 PHONE = Topic(
     "a telephone number",
     "direct",
-    words("""
+    _words("""
         phone telephone tel mobile cellphone fax phonenumber telefon handy rufnummer handynummer telefono celular movil
     """),
 )
 IDENTITY = Topic(
     "a personal number",
     "direct",
-    words("""
+    _words("""
         ssn socialsecurity socialsecuritynumber nino nhs nhsnumber mrn medicalrecordnumber medicalrecordno passport
         passportnumber driverlicense driverslicense driverslicence drivinglicence licensenumber nationalid taxid
         insurancenumber policynumber healthcard healthplan personalausweis steuernummer sozialversicherungsnummer
@@ -53,7 +53,7 @@ IDENTITY = Topic(
 ACCOUNT = Topic(
     "an account or a device",
     "direct",
-    words("""
+    _words("""
         iban bic accountnumber accountno bankaccount creditcard cardnumber vin licenseplate numberplate imei imsi
         macaddress serialnumber cookie ip ipaddress url website homepage username login password twitter facebook
         instagram photo fingerprint signature kontonummer kennzeichen
@@ -62,27 +62,33 @@ ACCOUNT = Topic(
 ADDRESS = Topic(
     "a street address",
     "direct",
-    words("address addr street streetname housenumber houseno strasse hausnummer adresse rue direccion calle"),
+    _words("address addr street streetname housenumber houseno strasse hausnummer adresse rue direccion calle"),
 )
 FULL_NAME = Topic(
     "a person's name",
     "direct",
-    words("""
+    _words("""
         firstname lastname surname forename givenname familyname middlename maidenname fullname nickname fname lname
         mname initials vorname nachname familienname geburtsname prenom apellido apellidos
     """),
 )
-ANY_NAME = Topic("a person's name", "direct", words("name names nom nombre"))
+ANY_NAME = Topic("a person's name", "direct", _words("name names nom nombre"))
 REACH = (EMAIL, PHONE, ACCOUNT, ADDRESS)
 
 # --- quasi-identifiers -------------------------------------------------------------------------------------
 
-AGE = Topic("an age", "quasi", words("age ages ageyears agegroup ageband agerange alter edad"), (5, 10, 20))
-YEAR = Topic("a year", "quasi", words("year yr yob birthyear birthyr jahr geburtsjahr annee anno"), ordered=True)
+AGE = Topic("an age", "quasi", _words("age ages ageyears agegroup ageband agerange alter edad"), (5, 10, 20))
+BIRTH_YEAR = Topic(
+    "a year of birth",
+    "quasi",
+    _words("yob birthyear yearofbirth yearborn birthyr geburtsjahr anneenaissance anonacimiento"),
+    (5, 10, 20),
+)
+YEAR = Topic("a year", "quasi", _words("year yr jahr annee anno"), ordered=True)
 DATE = Topic(
     "a date",
     "quasi",
-    words("""
+    _words("""
         date dt datetime timestamp dob dateofbirth birthdate birthday datum geburtsdatum geburtstag naissance fecha
         nacimiento
     """),
@@ -91,19 +97,19 @@ DATE = Topic(
 COORDINATE = Topic(
     "a coordinate",
     "quasi",
-    words("lat lon lng latitude longitude gps"),
+    _words("lat lon lng latitude longitude gps"),
     (0.01, 0.1, 1),
     note="exact coordinates lead to a home",
 )
 POSTAL = Topic(
     "a postal code",
     "quasi",
-    words("zip zipcode zcta postal postalcode postcode plz postleitzahl codepostal codigopostal"),
+    _words("zip zipcode zcta postal postalcode postcode plz postleitzahl codepostal codigopostal"),
 )
 PLACE = Topic(
     "a place",
     "quasi",
-    words("""
+    _words("""
         city town village county state region province country municipality district borough neighborhood
         neighbourhood parish fips birthplace placeofbirth location ort wohnort stadt bundesland kreis gemeinde staat
         ville pays departement commune ciudad provincia pais municipio
@@ -112,20 +118,22 @@ PLACE = Topic(
 
 _KNOWN = "others often know it; make it sensitive where it must not be learned"
 DEMOGRAPHY = (
-    Topic("a sex or gender", "quasi", words("sex gender geschlecht sexe sexo genero")),
-    Topic("a race or ethnicity", "quasi", words("race ethnicity ethnic ethnicgroup hispanic ancestry ethnie raza etnia")),
+    Topic("a sex or gender", "quasi", _words("sex gender geschlecht sexe sexo genero")),
+    Topic(
+        "a race or ethnicity", "quasi", _words("race ethnicity ethnic ethnicgroup hispanic ancestry ethnie raza etnia")
+    ),
     Topic(
         "a marital status",
         "quasi",
-        words("""
+        _words("""
             marital maritalstatus marry married marriage marstat civilstatus familienstand etatcivil estadocivil
         """),
     ),
-    Topic("a religion", "quasi", words("religion religious faith konfession"), note=_KNOWN),
+    Topic("a religion", "quasi", _words("religion religious faith konfession"), note=_KNOWN),
     Topic(
         "a nationality or language",
         "quasi",
-        words("""
+        _words("""
             nationality citizenship citizen immigrant language mothertongue nationalitat staatsangehorigkeit sprache
             nationalite langue nacionalidad idioma
         """),
@@ -133,7 +141,7 @@ DEMOGRAPHY = (
     Topic(
         "an occupation",
         "quasi",
-        words("""
+        _words("""
             occupation job jobtitle profession employer employment workclass industry military veteran beruf metier
             ocupacion profesion
         """),
@@ -141,7 +149,7 @@ DEMOGRAPHY = (
     Topic(
         "an education",
         "quasi",
-        words("""
+        _words("""
             education educ school schooling degree university college bildung schulabschluss abschluss diplome
             educacion escolaridad
         """),
@@ -151,10 +159,10 @@ DEMOGRAPHY = (
     Topic(
         "a family or household",
         "quasi",
-        words("children kids dependents siblings household householdsize familysize kinder enfants hijos"),
+        _words("children kids dependents siblings household householdsize familysize kinder enfants hijos"),
         ordered=True,
     ),
-    Topic("a political party", "quasi", words("party partyaffiliation politics partei parti partido"), note=_KNOWN),
+    Topic("a political party", "quasi", _words("party partyaffiliation politics partei parti partido"), note=_KNOWN),
 )
 
 # --- sensitive attributes ----------------------------------------------------------------------------------
@@ -163,7 +171,7 @@ SENSITIVE = (
     Topic(
         "health data",
         "sensitive",
-        words("""
+        _words("""
             health diagnosis diagnoses diag dx disease diseases illness disorder condition conditions icd symptom
             symptoms medication medications drug drugs medicine prescription treatment therapy procedure surgery cpt
             snomed atc hiv aids covid cancer tumor tumour diabetes hypertension asthma depression mental psychiatric
@@ -177,7 +185,7 @@ SENSITIVE = (
     Topic(
         "a money matter",
         "sensitive",
-        words("""
+        _words("""
             income incomes salary wage wages earnings pay payment poverty debt debts loan mortgage credit balance
             cost costs charge charges amount revenue tax taxes benefit benefits welfare asset assets wealth networth
             bonus rent pension bill billing expense expenses expenditure einkommen gehalt lohn schulden kosten armut
@@ -187,48 +195,46 @@ SENSITIVE = (
     Topic(
         "a private matter",
         "sensitive",
-        words("""
+        _words("""
             crime criminal conviction convictions offense offence arrest arrests sexualorientation orientation
             sexuality
         """),
     ),
 )
 
-TOPICS = (AGE, YEAR, DATE, COORDINATE, *SENSITIVE, POSTAL, *DEMOGRAPHY, PLACE)
+TOPICS = (AGE, BIRTH_YEAR, YEAR, DATE, COORDINATE, *SENSITIVE, POSTAL, *DEMOGRAPHY, PLACE)
 """What names are about if no direct identifier; the first counts."""
 
 # --- words that change what others mean --------------------------------------------------------------------
 
-THINGS = words("""
+THINGS = _words("""
     product company organisation organization hospital clinic facility school file event brand species column item
     department dept plan course project study table variable test site group category team type class unit ward
     station field sheet model host domain
 """)
 """Words whose "name" is not a person's."""
 
-MEASURES = words("""
+MEASURES = _words("""
     score level value values count bp pressure bmi temp temperature weight height pulse rate ratio percent pct
     hours minutes seconds duration los length width size distance speed quantity qty population pop total sum mean
     median avg average min max std
 """)
 """Words of measurements, which have few different values at times and yet tell nobody apart."""
 
-ID_WORDS = words("id ids uid uuid guid pid key no nr num number identifier seqn kennung nummer identifiant numero nro")
-PERSON_WORDS = words("""
+ID_WORDS = _words("id ids uid uuid guid pid key no nr num number identifier seqn kennung nummer identifiant numero nro")
+PERSON_WORDS = _words("""
     patient person subject voter member participant customer client user employee student respondent individual
     citizen resident donor insured beneficiary enrollee pupil worker kunde mitglied teilnehmer personne paciente
     persona sujeto cliente
 """)
-NOT_PERSONS = words("""
+NOT_PERSONS = _words("""
     household family hospital clinic provider doctor physician nurse visit encounter order invoice transaction event
     episode claim admission stay product item store site study room ward department location batch sample specimen
     test lab session device row record line page company school class course project
 """)
 """Words of things that have ids of their own."""
 
-GLUED_ID = re.compile(
-    rf"({'|'.join(sorted(PERSON_WORDS))}|.*pers|.*subj|.*pat|cust|emp|stud)(id|no|nr|num|number|key)"
-)
+GLUED_ID = re.compile(rf"({'|'.join(sorted(PERSON_WORDS))}|.*pers|.*subj|.*pat|cust|emp|stud)(id|no|nr|num|number|key)")
 
 # --- names -------------------------------------------------------------------------------------------------
 

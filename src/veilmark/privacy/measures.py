@@ -117,7 +117,7 @@ def measure_classes(
         persons=classes.total_persons,
         classes=len(classes),
         k=classes.k,
-        uniques=int((classes.size == 1).sum()),
+        uniques=classes.alone,
         attributes={name: _measure_attribute(classes, name, how) for name, how in sensitive.items()},
         risk=measure_risk(classes, population, population_size, threshold),
         missing=_missing(classes),

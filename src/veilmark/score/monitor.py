@@ -14,8 +14,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
-from operator import itemgetter
+from itertools import accumulate, chain, pairwise
+from operator import itemgetter, not_
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -296,10 +296,12 @@ class _Source:
 
     def _by_rows(self, results: Sequence[Sequence[Mapping[str, object]]]) -> Iterator[_Returned]:
         """Rows are told apart by their cell, whose number is below 0 so that it is no key's record."""
+        if not results:
+            return iter(())
         cell = self.index.find_codes(self._codes_of(list(chain.from_iterable(results))))
         known = cell >= 0
         cell = cell[known]
-        return _split(-1 - cell, self.tkl[cell], known.astype(np.int64), list(map(len, results)))
+        return _split(-1 - cell, self.tkl[cell], known.astype(np.int64), map(len, results))
 
     def _codes_of(self, rows: Sequence[Mapping[str, object]]) -> np.ndarray:
         codes = np.empty((len(self.columns), len(rows)), dtype=np.int32)
@@ -317,9 +319,9 @@ class _Source:
 
     def _by_keys(self, results: Sequence[Sequence[object]]) -> Iterator[_Returned]:
         """A key stands for all its records, and counts once in a result however often it is named there."""
+        if not results:
+            return iter(())
         if self.keys is None:
-            if not results:
-                return iter(())
             raise OptionError(
                 "Results are given by keys, but no key column is known. Name it with --key (in Python: key=…), or "
                 "name a person column in the study."
@@ -328,7 +330,7 @@ class _Source:
         first, count = self.keys.find(list(chain.from_iterable(named)))
         before = np.cumsum(count) - count
         ids = np.repeat(first - before, count) + np.arange(count.sum())
-        return _split(ids, self.tkl[self.keys.cells[ids]], count, list(map(len, named)))
+        return _split(ids, self.tkl[self.keys.cells[ids]], count, map(len, named))
 
 
 def _row_list(rows: Any) -> Sequence[Mapping[str, object]]:
@@ -346,16 +348,15 @@ def _distinct_keys(keys: Sequence[object]) -> dict[str | None, None]:
         raise DataError("A returned key is not a plain value.") from None
 
 
-def _split(ids: np.ndarray, tkl: np.ndarray, count: np.ndarray, lengths: Sequence[int]) -> Iterator[_Returned]:
+def _split(ids: np.ndarray, tkl: np.ndarray, count: np.ndarray, lengths: Iterable[int]) -> Iterator[_Returned]:
     """Records by result; `count` is how many each key or row has, `lengths` how many of these each result has."""
-    ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
-    record_ends = np.append(0, np.cumsum(count))[ends].tolist()
-    unknown_ends = np.append(0, np.cumsum(count == 0))[ends].tolist()
+    counts = count.tolist()
+    ends = [0, *accumulate(counts)]
+    unknown = [0, *accumulate(map(not_, counts))]
     listed, scores = ids.tolist(), tkl.tolist()
-    start, lost = 0, 0
-    for end, gone in zip(record_ends, unknown_ends, strict=True):
-        yield _Returned(listed[start:end], scores[start:end], gone - lost)
-        start, lost = end, gone
+    for first, last in pairwise(accumulate(lengths, initial=0)):
+        records = slice(ends[first], ends[last])
+        yield _Returned(listed[records], scores[records], unknown[last] - unknown[first])
 
 
 # --- what is usual -----------------------------------------------------------------------------------------
@@ -517,11 +518,11 @@ class Monitor:
         reached = bisect_right(self._limits, share * (1 + 1e-9))
         if reached > user.limits:
             user.limits = reached
-            yield "exposure", _reached(name, len(user.seen), share, self._limits[reached - 1])
+            yield "exposure", _reached(len(user.seen), share, self._limits[reached - 1])
 
 
-def _reached(name: str, records: int, share: float, limit: float) -> str:
-    return f"{name} has now seen {records:,} distinct records, {share:.2%} of the source's score (limit {limit:.2%})"
+def _reached(records: int, share: float, limit: float) -> str:
+    return f"{records:,} distinct records seen up to now, {share:.2%} of the source's score (limit {limit:.2%})"
 
 
 def _above(score: float, usual: Usual, whose: str) -> str:

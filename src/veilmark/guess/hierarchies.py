@@ -1,0 +1,75 @@
+"""Hierarchies for a first study file, each with warnings of what in the column it does not suit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from veilmark.guess import words
+from veilmark.guess.facts import FEW_VALUES, Facts, many
+from veilmark.guess.shapes import INTEGER, ISO_DAY
+
+Hierarchy = dict[str, Any]
+Warned = tuple[Hierarchy | None, tuple[str, ...]]
+
+PLAIN_VALUES = 20
+"""So many whole numbers need no intervals."""
+
+LONGEST_MASK = 12
+OLDEST = 130
+
+
+def of_topic(topic: words.Topic, facts: Facts) -> Warned:
+    """What suits a quasi-identifier whose name is about the topic."""
+    hierarchy, warnings = _plain(topic, facts)
+    if topic is words.AGE and (facts.low < 0 or facts.high > OLDEST):
+        warnings += ("not all are ages in years: codes for missing ones, or another unit",)
+    if not hierarchy and topic is not words.DATE and facts.distinct > FEW_VALUES:
+        warnings += ("no hierarchy is known for so many values; write one, or they can only be kept or hidden",)
+    return hierarchy, warnings
+
+
+def _plain(topic: words.Topic, facts: Facts) -> Warned:
+    if topic is words.POSTAL:
+        return _mask(facts)
+    return intervals(facts, topic.widths) if topic.widths or topic.ordered else (None, ())
+
+
+def dates(facts: Facts) -> Warned:
+    form = {} if facts.shape.format == ISO_DAY else {"format": facts.shape.format}
+    hierarchy, warnings = _tolerant(facts, {"dates": ["month", "year", "decade"], **form})
+    swapped = ("day and month may be the other way round; see to the format",) if facts.shape.doubtful else ()
+    return hierarchy, warnings + swapped
+
+
+def _mask(facts: Facts) -> Warned:
+    """One more character hidden a level, unless the values are long."""
+    if not 0 < facts.longest <= LONGEST_MASK:
+        return None, ()
+    lost = facts.shape.numeric and facts.shortest < facts.longest
+    return {"mask": facts.longest}, ("the lengths differ: leading zeros may be lost",) if lost else ()
+
+
+def intervals(facts: Facts, widths: Sequence[float] = ()) -> Warned:
+    """Intervals of the given widths, or ones that fit the range where there are many whole numbers."""
+    if not widths and facts.shape == INTEGER and facts.distinct > PLAIN_VALUES:
+        widths = nested_widths(facts.high - facts.low)
+    return _tolerant(facts, {"intervals": list(widths)}) if widths and facts.shape.numeric else (None, ())
+
+
+_NESTED = ((2, 10, 20), (5, 10, 20), (10, 50, 100))
+_WIDTHS = [tuple(width * 10**power for width in widths) for power in range(15) for widths in _NESTED]
+
+
+def nested_widths(span: float) -> list[int]:
+    """Up to three nested widths, the first the largest of which 15 go into the span."""
+    chosen = max((widths for widths in _WIDTHS if widths[0] * 15 <= span), default=_WIDTHS[0])
+    return [width for width in chosen if width < span]
+
+
+def _tolerant(facts: Facts, hierarchy: Hierarchy) -> tuple[Hierarchy, tuple[str, ...]]:
+    """The hierarchy, in which values that are not of the column's shape become `*`, and a word about them."""
+    if not facts.misfits:
+        return hierarchy, ()
+    odd = f"{many(facts.misfits, 'record')} with another kind of value, which becomes * at once"
+    return hierarchy | {"others": "*"}, (odd,)

@@ -1,0 +1,73 @@
+"""The study file: each guess on a line of its own, with its reason beside it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from veilmark.guess.roles import Guess
+
+_HEADER = """\
+# Made by `veilmark init`. Every role below is a guess from a column's name and values; the comment says why.
+# Read each line and mend what is wrong. Then go on with: veilmark measure study.yaml
+#
+#   direct     names a person; left out of what is published
+#   quasi      others may know it of a person; made coarser, level by level of its hierarchy
+#   sensitive  what nobody should learn of a person
+#   other      published as it is"""
+_HINTS = {
+    "quasi": "# No quasi-identifier was recognized. Give the role quasi to what others may know of a person.",
+    "sensitive": "# No sensitive column was recognized; without one, only k is measured. Is there really none?",
+}
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
+_LONGEST_KEY = 1_000
+"""YAML takes no longer key on a line of its own."""
+
+_ALIGNED = 24
+
+
+def study_text(source: str, guesses: Sequence[Guess]) -> str:
+    """A study file with each guess on a line of its own and its reason beside it."""
+    roles = {g.role for g in guesses}
+    hints = [hint for role, hint in _HINTS.items() if role not in roles]
+    persons = [f"person: {_scalar(g.column)}{_comment(g)}" for g in guesses if g.role == "person"]
+    listed = [g for g in guesses if g.role != "person"]
+    width = min(_ALIGNED, max((len(_scalar(g.column)) for g in listed), default=0)) + 1
+    attributes = "attributes:" if any(g.usable for g in listed) else "attributes: {}"
+    lines = ["version: 1", f"source: {_scalar(source)}", *persons, attributes]
+    return "\n".join([_HEADER, *hints, "", *lines, *(_attribute(g, width) for g in listed)]) + "\n"
+
+
+def _attribute(guess: Guess, width: int) -> str:
+    """`  age: {role: quasi, hierarchy: {intervals: [5, 10, 20]}}  # reason`; a comment where not usable."""
+    key = _scalar(guess.column)
+    content = {"role": guess.role} | ({"hierarchy": guess.hierarchy} if guess.hierarchy else {})
+    value = _dump(content, default_flow_style=True, sort_keys=False) + _comment(guess)
+    if not guess.usable:
+        return f"  # {key}: {value}"
+    if len(key) > _LONGEST_KEY:
+        return f"  ? {key}\n  : {value}"
+    return f"  {key + ':':<{width}} {value}"
+
+
+def _comment(guess: Guess) -> str:
+    """The reason and the warnings, at the end of a line."""
+    warnings = "; ".join(guess.warnings)
+    text = guess.reason + (f". Check: {warnings}" if warnings else "")
+    return "  # " + "".join(c for c in " ".join(text.split()) if c.isprintable())
+
+
+def _scalar(text: str) -> str:
+    """A text as YAML on one line, in quotes unless it is plain."""
+    if _PLAIN.fullmatch(text) and yaml.safe_load(text) == text:
+        return text
+    return _dump(text, default_style='"')
+
+
+def _dump(content: Any, **style: Any) -> str:
+    return str(yaml.safe_dump(content, allow_unicode=True, width=sys.maxsize, **style)).strip("\n")
