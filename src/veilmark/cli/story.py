@@ -18,7 +18,7 @@ from veilmark.output import write_table, write_text
 PATIENTS = 5_000
 EXTRACT = 2_000
 TEXTS = {"zip": pa.string(), "patient_id": pa.string()}
-WEIGHTS = {
+WEIGHTS: dict[str, dict[str, Any]] = {
     "diagnosis": {"042": 0.9, "295": 0.7, "303": 0.7, "304": 0.7, "default": 0.1},
     "income": {"ranges": [{"to": 20_000, "weight": 0.2}, {"from": 20_000, "weight": 0.1}]},
     "poverty": {"high": 0.2, "medium": 0.1, "low": 0.05},
