@@ -150,6 +150,16 @@ def _look_up(ordered: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.nd
     return place, ordered[place] == wanted
 
 
+def number_unordered(keys: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
+    """How many distinct keys there are, where each stands first, and for each key its number by first appearance."""
+    coded = pa.array(keys).dictionary_encode()
+    index = coded.indices.to_numpy()
+    count = len(coded.dictionary)
+    first = np.empty(count, dtype=np.int64)
+    first[index[::-1]] = np.arange(len(keys) - 1, -1, -1)
+    return count, first, index
+
+
 def total(index: np.ndarray, amounts: np.ndarray, groups: int) -> np.ndarray:
     """Sums of whole-number amounts by group."""
     return np.bincount(index, weights=amounts, minlength=groups).astype(np.int64)

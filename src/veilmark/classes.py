@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from veilmark.cells import CellIndex, Cells, number, pack, total
+from veilmark.cells import CellIndex, Cells, number, number_unordered, pack, total
 from veilmark.domain import Domain
 
 if TYPE_CHECKING:
@@ -111,6 +111,8 @@ class ClassTable:
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     joint: Cells | None = None
     """The cells over quasi-identifiers and all sensitive attributes together, where they were grouped so."""
+    population: np.ndarray | None = None
+    """How many of the population fall into each class, where a population is linked."""
 
     @classmethod
     def build(
@@ -186,21 +188,25 @@ class ClassTable:
         values: list[str | None] = self.domains[i].text.take(self.codes[i, classes]).to_pylist()
         return values
 
-    def merge(self, codes: np.ndarray, domains: Sequence[Domain]) -> ClassTable:
-        """Classes that have the same new codes become one."""
+    def merge(self, codes: np.ndarray, domains: Sequence[Domain], ordered: bool = True) -> ClassTable:
+        """Classes that have the same new codes become one; unordered is faster, where the order does not matter."""
         keys, bound = pack(codes, [len(d) for d in domains])
-        distinct, index = number(keys, bound)
-        first = np.zeros(len(distinct), dtype=np.int64)
-        first[index[::-1]] = np.arange(len(index))[::-1]
+        if ordered:
+            distinct, index = number(keys, bound)
+            count, first = len(distinct), np.zeros(len(distinct), dtype=np.int64)
+            first[index[::-1]] = np.arange(len(index))[::-1]
+        else:
+            count, first, index = number_unordered(keys)
         histograms = {name: h.merge(index) for name, h in self.histograms.items()}
-        tally = self.tally.merge(index, len(distinct))
+        population = None if self.population is None else total(index, self.population, count)
         return replace(
             self,
             domains=tuple(domains),
             codes=codes[:, first],
-            tally=tally,
+            tally=self.tally.merge(index, count),
             histograms=histograms,
             joint=None,
+            population=population,
         )
 
     def roll_up(self, levels: Sequence[Levels], node: Sequence[int]) -> ClassTable:
@@ -219,8 +225,15 @@ class ClassTable:
     def take(self, chosen: np.ndarray) -> ClassTable:
         """The chosen classes (a mask), split off."""
         histograms = {name: h.take(chosen) for name, h in self.histograms.items()}
-        tally = self.tally.take(chosen)
-        return replace(self, codes=self.codes[:, chosen], tally=tally, histograms=histograms, joint=None)
+        population = None if self.population is None else self.population[chosen]
+        return replace(
+            self,
+            codes=self.codes[:, chosen],
+            tally=self.tally.take(chosen),
+            histograms=histograms,
+            joint=None,
+            population=population,
+        )
 
     def find_in(self, other: ClassTable) -> np.ndarray:
         """For each class its position in another class table over the same columns, -1 where it is not there."""

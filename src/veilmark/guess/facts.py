@@ -27,6 +27,9 @@ SLICE = 64
 AT_ONCE = 32
 """So many columns are counted in one statement: DuckDB's memory for different values grows with the columns."""
 
+LARGEST = EXACT // 100
+"""Intervals take smaller numbers, even where they are as narrow as those of coordinates."""
+
 TEXTS = ("text", "other")
 """The kinds of columns that are compared as texts, whatever their values look like."""
 
@@ -199,7 +202,7 @@ def _fits(value: str, look: _Look) -> str:
     text, form = f"CAST({value} AS VARCHAR)", look.shape.format
     if look.shape.numeric:
         written = f"regexp_full_match({text}, {sql.literal(NUMBER)})" if look.kind in TEXTS else "true"
-        return f"{written} AND abs(TRY_CAST({value} AS DOUBLE)) < {EXACT}"
+        return f"{written} AND abs(TRY_CAST({value} AS DOUBLE)) < {LARGEST}"
     if form is None or look.kind == "date":
         return "true"
     written = f"regexp_full_match({text}, {sql.literal(DATE_FORMS[form])})"

@@ -21,18 +21,13 @@ OLDEST = 130
 
 def of_topic(topic: words.Topic, facts: Facts) -> Warned:
     """What suits a quasi-identifier whose name is about the topic."""
-    hierarchy, warnings = _plain(topic, facts)
+    postal = topic is words.POSTAL
+    hierarchy, warnings = _mask(facts) if postal else intervals(facts, topic.widths, topic.ordered)
     if topic is words.AGE and (facts.low < 0 or facts.high > OLDEST):
         warnings += ("not all are ages in years: codes for missing ones, or another unit",)
     if not hierarchy and topic is not words.DATE and facts.distinct > FEW_VALUES:
         warnings += ("no hierarchy is known for so many values; write one, or they can only be kept or hidden",)
     return hierarchy, warnings
-
-
-def _plain(topic: words.Topic, facts: Facts) -> Warned:
-    if topic is words.POSTAL:
-        return _mask(facts)
-    return intervals(facts, topic.widths) if topic.widths or topic.ordered else (None, ())
 
 
 def dates(facts: Facts) -> Warned:
@@ -50,9 +45,9 @@ def _mask(facts: Facts) -> Warned:
     return {"mask": facts.longest}, ("the lengths differ: leading zeros may be lost",) if lost else ()
 
 
-def intervals(facts: Facts, widths: Sequence[float] = ()) -> Warned:
-    """Intervals of the given widths, or ones that fit the range where there are many whole numbers."""
-    if not widths and facts.shape == INTEGER and facts.distinct > PLAIN_VALUES:
+def intervals(facts: Facts, widths: Sequence[float] = (), ordered: bool = True) -> Warned:
+    """Intervals of the given widths, or ones that fit the range where many whole numbers are `ordered`, not codes."""
+    if ordered and facts.shape == INTEGER and facts.distinct > PLAIN_VALUES:
         widths = nested_widths(facts.high - facts.low)
     return _tolerant(facts, {"intervals": list(widths)}) if widths and facts.shape.numeric else (None, ())
 

@@ -10,7 +10,6 @@ from veilmark.guess.facts import Facts, facts_of, many
 from veilmark.guess.hierarchies import Hierarchy
 from veilmark.guess.ids import choose_person, id_rank
 from veilmark.guess.shapes import ADDRESSES, DECIMAL, INTEGER, PHONES
-from veilmark.guess.words import Topic
 
 FIRST_YEAR, LAST_YEAR = 1800, 2100
 LONG_TEXT = 100
@@ -104,14 +103,14 @@ def _by_topic(facts: Facts) -> Guess | None:
     notes = (topic.note,) if topic.note else ()
     if topic.role == "sensitive":
         return _made(facts, topic.role, reason, None, *notes)
-    if topic in (words.AGE, *_YEARS) and facts.shape.numeric:
+    if topic in (words.AGE, *_YEARS) and facts.shape.numeric and facts.present:
         reason += f", from {facts.low:g} to {facts.high:g}"
     hierarchy, warnings = hierarchies.of_topic(topic, facts)
     singles_out = () if topic.widths else _singles_out(facts)
     return _made(facts, topic.role, reason, hierarchy, *notes, *warnings, *singles_out)
 
 
-def _belied(topic: Topic, facts: Facts) -> bool:
+def _belied(topic: words.Topic, facts: Facts) -> bool:
     """Whether the values cannot be what the name says."""
     if topic in _YEARS:
         return facts.shape != INTEGER or facts.low < FIRST_YEAR or facts.high > LAST_YEAR
