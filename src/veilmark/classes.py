@@ -188,7 +188,9 @@ class ClassTable:
         values: list[str | None] = self.domains[i].text.take(self.codes[i, classes]).to_pylist()
         return values
 
-    def merge(self, codes: np.ndarray, domains: Sequence[Domain], ordered: bool = True) -> ClassTable:
+    def merge(
+        self, codes: Sequence[np.ndarray] | np.ndarray, domains: Sequence[Domain], ordered: bool = True
+    ) -> ClassTable:
         """Classes that have the same new codes become one; unordered is faster, where the order does not matter."""
         keys, bound = pack(codes, [len(d) for d in domains])
         if ordered:
@@ -202,7 +204,7 @@ class ClassTable:
         return replace(
             self,
             domains=tuple(domains),
-            codes=codes[:, first],
+            codes=np.array([code[first] for code in codes], dtype=np.int32).reshape(len(codes), count),
             tally=self.tally.merge(index, count),
             histograms=histograms,
             joint=None,

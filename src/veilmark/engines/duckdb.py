@@ -8,10 +8,10 @@ import re
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
@@ -25,6 +25,9 @@ from veilmark.engines import sql
 from veilmark.engines.files import FALLBACK, CsvFormat, CsvHead, check_columns, find_files, is_parquet, read_head
 from veilmark.engines.frames import is_relation, to_arrow
 from veilmark.errors import DataError, OptionError, VeilmarkError, VeilmarkWarning
+
+if TYPE_CHECKING:
+    from veilmark.veil.recoding import Recoding
 
 DIALECT = sql.Dialect()
 NATIVE_ENCODINGS = ("utf-8", FALLBACK)
@@ -104,8 +107,16 @@ class DuckDB:
         return target
 
     def run(self, statement: str) -> pa.Table:
-        """Run a query and fetch its result as Arrow; Ctrl-C stops it, which needs a thread to wait in."""
-        running = self._worker.submit(lambda: self.connection.sql(statement).to_arrow_table())
+        """Run a query and fetch its result as Arrow."""
+        return self._interruptible(lambda: self.connection.sql(statement).to_arrow_table())
+
+    def execute(self, statement: str) -> None:
+        """Run a statement that yields nothing."""
+        self._interruptible(lambda: self.connection.execute(statement).fetchall())
+
+    def _interruptible(self, work: Callable[[], Any]) -> Any:
+        """Ctrl-C stops the work, which needs a thread to wait in."""
+        running = self._worker.submit(work)
         try:
             return running.result()
         except BaseException:
@@ -167,6 +178,25 @@ class DuckTable:
         """All rows in their order."""
         reader = self.engine.connection.sql(f"FROM {self.name}").to_arrow_reader(BATCH_ROWS)
         yield from reader
+
+    def write_recoded(self, recoding: Recoding, columns: Sequence[str], path: Path) -> None:
+        """Write the columns with the recoding applied, in one streaming pass; CSV or Parquet by the suffix."""
+        names = {c: f"{self.name}_map_{i}" for i, c in enumerate(recoding.columns)}
+        last = f"{self.name}_classes"
+        tables = {name: recoding.map_table(i) for i, name in enumerate(names.values())} | {last: recoding.class_table()}
+        kinds = self._kinds(columns)
+        statement = sql.recode(DIALECT, self.name, kinds, names, last, recoding.local)
+        form = "FORMAT parquet" if path.suffix == ".parquet" else "FORMAT csv, HEADER"
+        for name, table in tables.items():
+            self.engine.connection.register(name, table)
+        try:
+            with progress.step(f"Writing {path.name}", self.engine.share_done):
+                self.engine.execute(f"COPY ({statement}) TO {sql.literal(str(path))} ({form})")
+        except duckdb.Error as error:
+            raise _explain(error, self.label) from None
+        finally:
+            for name in tables:
+                self.engine.connection.unregister(name)
 
     def missing(self, column: str) -> int:
         """How many records lack a value of the column."""

@@ -22,8 +22,15 @@ class Dialect:
 
     def clean(self, column: str, kind: str) -> str:
         """A column with empty texts and not-a-numbers as missing."""
+        return self._without_empty(self.name(column), kind)
+
+    def clean_of(self, table: str, column: str, kind: str) -> str:
+        """The same of a column of a named table."""
+        return self._without_empty(f"{table}.{self.name(column)}", kind)
+
+    def _without_empty(self, expression: str, kind: str) -> str:
         empty = {"text": "''", "float": self.nan}.get(kind)
-        return f"NULLIF({self.name(column)}, {empty})" if empty else self.name(column)
+        return f"NULLIF({expression}, {empty})" if empty else expression
 
 
 def literal(text: str) -> str:
@@ -87,3 +94,31 @@ def count(table: str) -> str:
 
 def head(table: str, rows: int) -> str:
     return f"SELECT * FROM {table} LIMIT {rows}"
+
+
+def recode(
+    dialect: Dialect, table: str, columns: Mapping[str, str], maps: Mapping[str, str], last: str, local: bool
+) -> str:
+    """Rows with some columns recoded, less the suppressed ones.
+
+    `columns` are those to be published (name: kind). `maps` names, for each recoded column, a table of `value`, `label`
+    and `share`; the shares of a row's values add up to its key in the table `last`: of the suppressed classes, or, where
+    the recoding is `local`, of the classes kept and their labels (a column each).
+    """
+    joins = "".join(
+        f" JOIN {name} ON {dialect.clean_of('s', column, kinds)} IS NOT DISTINCT FROM {name}.value"
+        for (column, name), kinds in zip(maps.items(), (columns[c] for c in maps), strict=True)
+    )
+    key = " + ".join(f"{name}.share" for name in maps.values()) or "0"
+    chosen = [
+        f"{_label(dialect, column, maps.get(column), last, local)} AS {dialect.name(column)}" for column in columns
+    ]
+    kept = f" JOIN {last} ON {last}.key = {key}" if local else f" LEFT JOIN {last} ON {last}.key = {key}"
+    where = "" if local else f" WHERE {last}.key IS NULL"
+    return f"SELECT {', '.join(chosen)} FROM {table} AS s{joins}{kept}{where}"
+
+
+def _label(dialect: Dialect, column: str, name: str | None, last: str, local: bool) -> str:
+    if name is None:
+        return f"s.{dialect.name(column)}"
+    return f"{last}.{dialect.name(column)}" if local else f"{name}.label"

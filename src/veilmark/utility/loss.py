@@ -113,6 +113,10 @@ class NodeLoss:
         self._everyone = float(classes.records.sum())
         self._weights = np.array([(weights or {}).get(c, 1.0) for c in classes.columns])
         attributes = attributes_of(classes, levels)
+        self._squares = [
+            np.array([float((np.bincount(codes, weights=a.records) ** 2).sum()) for codes in a.levels.codes])
+            for a in attributes
+        ]
         self._costs = {metric: [level_costs(metric, a) for a in attributes] for metric in ADDITIVE}
 
     def scale(self, metric: Metric) -> float:
@@ -122,6 +126,10 @@ class NodeLoss:
     def floor(self, metric: Metric, attribute: int) -> np.ndarray:
         """An attribute's part of an additive metric at each level, if nothing is suppressed."""
         return np.array(self._costs[metric][attribute].base) * self._weights[attribute] / self.scale(metric)
+
+    def squares(self, attribute: int) -> np.ndarray:
+        """Σ over labels of (records)², at each level of one attribute: discernibility if it stood alone."""
+        return self._squares[attribute]
 
     def of(self, metric: Metric, table: ClassTable, node: Sequence[int], failing: np.ndarray) -> float:
         """The loss of a node whose class table and suppressed classes are known."""

@@ -1,0 +1,1 @@
+"""Anonymization: the least change that makes a table safe enough."""

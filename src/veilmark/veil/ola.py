@@ -1,0 +1,316 @@
+"""OLA: the full-domain generalization with the least loss (El Emam et al. 2009), made exact for any metric and model.
+
+The lattice is searched along chains by bisection. Where the models allow it, a node that passes or fails decides all
+above or below it. A floor under each node's loss (what it would lose if nothing were suppressed; for discernibility,
+what a node below it loses) rules out the rest, so that the result equals that of trying every node.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from veilmark import progress
+from veilmark.classes import ClassTable
+from veilmark.errors import OptionError, did_you_mean
+from veilmark.hierarchy import Levels
+from veilmark.privacy.models import PrivacyModel, all_monotone, failing_classes
+from veilmark.utility.loss import METRICS, Metric, NodeLoss
+from veilmark.veil.lattice import FAILS, UNKNOWN, Bounds, Lattice, Node, NodeTables
+
+LARGEST_LATTICE = 4_000_000
+
+
+@dataclass(frozen=True)
+class Ola:
+    """Tuning of the search. `suppression` is the share of records that may be left out; `loss` decides; `weights` say
+    how much each attribute counts in it; `levels` fixes an attribute's level or bounds it: {"sex": 0, "zip": (0, 3)};
+    after `seconds` the best node so far is taken."""
+
+    suppression: float = 0.0
+    loss: Metric = "dm_star"
+    weights: Mapping[str, float] = field(default_factory=dict)
+    levels: Mapping[str, int | tuple[int, int]] = field(default_factory=dict)
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.suppression <= 1:
+            raise OptionError(f"The suppression limit is a share of the records, 0 to 1, not {self.suppression:g}.")
+        if self.loss not in METRICS:
+            known = ", ".join(METRICS)
+            raise OptionError(f"'{self.loss}' is not a loss metric.{did_you_mean(self.loss, METRICS)} Known: {known}.")
+        if any(w < 0 for w in self.weights.values()):
+            raise OptionError("The weight of an attribute in the loss must be 0 or larger.")
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """A node that was tried: whether it passes, the records it suppresses, and its loss."""
+
+    node: Node
+    passes: bool
+    suppressed: int
+    classes: int
+    loss: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"levels": list(self.node), **{k: v for k, v in vars(self).items() if k != "node"}}
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The best node with its class table and suppressed classes; `gap` is how far below its loss another node could
+    still lie, as a share (0: proven best); `explored` are all nodes that were tried."""
+
+    node: Node
+    table: ClassTable
+    failing: np.ndarray
+    loss: float
+    gap: float
+    lattice_size: int
+    explored: tuple[Evaluated, ...]
+
+
+def search(classes: ClassTable, levels: Sequence[Levels], models: Sequence[PrivacyModel], method: Ola) -> Found:
+    """The node of least loss among all whose failing records stay within the suppression limit."""
+    bounds = level_bounds(classes, levels, method)
+    task = _Search(classes, levels, models, method, bounds)
+    with progress.step("Searching the lattice", task.share_done):
+        if bounds.size > LARGEST_LATTICE:
+            task.descend()
+        else:
+            task.run()
+    return task.result()
+
+
+def level_bounds(classes: ClassTable, levels: Sequence[Levels], method: Ola) -> Bounds:
+    """The part of the lattice that the method allows."""
+    unknown = [name for name in (*method.levels, *method.weights) if name not in classes.columns]
+    if unknown:
+        raise OptionError(
+            f"'{unknown[0]}' is not a quasi-identifier of the study.{did_you_mean(unknown[0], classes.columns)}"
+        )
+    low, high = [], []
+    for name, of in zip(classes.columns, levels, strict=True):
+        given = method.levels.get(name, (0, of.height))
+        least, most = (given, given) if isinstance(given, int) else given
+        if not 0 <= least <= most <= of.height:
+            raise OptionError(f"'{name}' has levels 0 to {of.height}; {given} does not lie in them.")
+        low.append(least)
+        high.append(most)
+    return Bounds(tuple(low), tuple(high))
+
+
+class _Search:
+    """One search: its class tables, what is known of the lattice, and the best node so far."""
+
+    def __init__(
+        self,
+        classes: ClassTable,
+        levels: Sequence[Levels],
+        models: Sequence[PrivacyModel],
+        method: Ola,
+        bounds: Bounds,
+    ) -> None:
+        self.models, self.levels, self.method, self.bounds = list(models), levels, method, bounds
+        self.limit = method.suppression * classes.total_records + 1e-9
+        self.deciding = [m for m in models if all_monotone([m], method.suppression > 0)]
+        self.all_decide = len(self.deciding) == len(self.models)
+        self.tables = NodeTables(classes, levels, bounds.low)
+        self.losses = NodeLoss(classes, levels, method.weights)
+        self.best: tuple[float, Node] | None = None
+        self.least_failing: tuple[int, Node] | None = None
+        self.explored: list[Evaluated] = []
+        self.gap = 0.0
+        self.deadline = time.monotonic() + method.seconds if method.seconds else None
+
+    # What is known
+
+    def floors(self) -> np.ndarray:
+        """A floor under each node's loss, before any is tried."""
+        spans = list(zip(self.bounds.low, self.bounds.high, strict=True))
+        if self.method.loss in ("dm", "dm_star"):
+            return self._discernibility_floors(spans) * (1 - 1e-12)
+        floor = np.zeros(self.bounds.shape)
+        for i, (low, high) in enumerate(spans):
+            floor += self._along(i, self.losses.floor(self.method.loss, i)[low : high + 1])
+        return floor * (1 - 1e-12)
+
+    def _discernibility_floors(self, spans: Sequence[tuple[int, int]]) -> np.ndarray:
+        """Σ|E|² is least where each label of one attribute is split evenly by all labels of the others."""
+        labels = np.ones(self.bounds.shape)
+        for i, (low, high) in enumerate(spans):
+            labels *= self._along(i, np.array([len(self.levels[i].labels[n]) for n in range(low, high + 1)]))
+        floor = np.zeros(self.bounds.shape)
+        for i, (low, high) in enumerate(spans):
+            own = np.array([len(self.levels[i].labels[n]) for n in range(low, high + 1)])
+            np.maximum(floor, self._along(i, self.losses.squares(i)[low : high + 1] * own) / labels, out=floor)
+        return floor
+
+    def _along(self, axis: int, values: np.ndarray) -> np.ndarray:
+        """Values of one attribute's levels, shaped to spread over the lattice."""
+        shape = [1] * len(self.bounds.shape)
+        shape[axis] = -1
+        return values.reshape(shape)
+
+    def evaluate(self, node: Node) -> Evaluated:
+        """Try a node, and note what it decides."""
+        table = self.tables.table(node)
+        failing = self.failing(table)
+        suppressed = int(table.records[failing].sum())
+        passes = suppressed <= self.limit
+        loss = self.losses.of(self.method.loss, table, node, failing)
+        found = Evaluated(node, passes, suppressed, int((table.records > 0).sum()), loss)
+        self.explored.append(found)
+        if passes and (self.best is None or (loss, node) < self.best):
+            self.best = (loss, node)
+        if not passes and (self.least_failing is None or suppressed < self.least_failing[0]):
+            self.least_failing = (suppressed, node)
+        return found
+
+    def failing(self, table: ClassTable) -> np.ndarray:
+        """The classes that must go; classes of the population alone hold no record and never matter."""
+        if table.population is None:
+            return failing_classes(self.models, table)
+        present = table.records > 0
+        failing = np.zeros(len(table), dtype=bool)
+        failing[present] = failing_classes(self.models, table.take(present))
+        return failing
+
+    def decide(self, lattice: Lattice, found: Evaluated) -> None:
+        """What a tried node says of others."""
+        place = self.bounds.place(found.node)
+        lattice.seen[place] = True
+        if self.method.loss in ("dm", "dm_star"):
+            lattice.raise_floor(found.node, self.floor_of(found))
+        if found.passes and self.all_decide:
+            lattice.mark_above(found.node)
+        elif not found.passes:
+            lattice.state[place] = FAILS
+            if self.all_decide or self.fails_for_good(found.node):
+                lattice.mark_below(found.node)
+
+    def floor_of(self, found: Evaluated) -> float:
+        """Σ|E|² of a node: no generalization of it has less, by either discernibility."""
+        if self.method.loss == "dm_star":
+            return found.loss * (1 - 1e-12)
+        return float((self.tables.table(found.node).records.astype(np.float64) ** 2).sum()) * (1 - 1e-12)
+
+    def fails_for_good(self, node: Node) -> bool:
+        """Whether the models that decide for all below fail here by themselves."""
+        if not self.deciding:
+            return False
+        table = self.tables.table(node)
+        return table.records[failing_classes(self.deciding, table)].sum() > self.limit
+
+    # The search
+
+    def run(self) -> None:
+        """Try nodes until none is left that could be better."""
+        self.lattice = lattice = Lattice(self.bounds, self.floors())
+        while True:
+            best = np.inf if self.best is None else self.best[0]
+            candidates = lattice.open(best)
+            if not candidates.any():
+                return
+            if self.out_of_time():
+                lowest = float(lattice.floor[candidates].min())
+                self.gap = 1 - lowest / best if self.best is not None and best > 0 else 1.0
+                return
+            unknown = candidates & (lattice.state == UNKNOWN)
+            if self.all_decide and unknown.any():
+                self.bisect(lattice, self.chain(unknown))
+            else:
+                self.decide(lattice, self.evaluate(self.cheapest(lattice, candidates)))
+
+    def chain(self, unknown: np.ndarray) -> list[Node]:
+        """A chain of unknown nodes from a lowest one upwards, one step in one attribute at a time."""
+        heights = _heights(unknown.shape)
+        place = np.unravel_index(int(np.argmin(np.where(unknown, heights, np.iinfo(np.int32).max))), unknown.shape)
+        chain = [tuple(int(p) for p in place)]
+        while True:
+            above = (chain[-1][:i] + (p + 1,) + chain[-1][i + 1 :] for i, p in enumerate(chain[-1]))
+            step = next((a for a in above if _within(a, unknown.shape) and unknown[a]), None)
+            if step is None:
+                return [self.bounds.node(p) for p in chain]
+            chain.append(step)
+
+    def bisect(self, lattice: Lattice, chain: list[Node]) -> None:
+        """Find where a chain begins to pass."""
+        low, high = 0, len(chain)
+        while low < high and not self.out_of_time():
+            middle = (low + high) // 2
+            found = self.evaluate(chain[middle])
+            self.decide(lattice, found)
+            low, high = (low, middle) if found.passes else (middle + 1, high)
+
+    def cheapest(self, lattice: Lattice, candidates: np.ndarray) -> Node:
+        """The candidate with the lowest floor, the most general among equals."""
+        floors = np.where(candidates, lattice.floor, np.inf)
+        lowest = floors == floors.min()
+        place = np.argmax(np.where(lowest, _heights(candidates.shape), -1))
+        return self.bounds.node(np.unravel_index(int(place), candidates.shape))
+
+    def descend(self) -> None:
+        """For lattices too large to hold: from the top, always the best step down that still passes."""
+        self.lattice = None
+        self.gap = 1.0
+        node = self.bounds.high
+        if not self.evaluate(node).passes:
+            return
+        while not self.out_of_time():
+            below = [node[:i] + (v - 1,) + node[i + 1 :] for i, v in enumerate(node) if v > self.bounds.low[i]]
+            steps = [found for found in map(self.evaluate, below) if found.passes]
+            if not steps:
+                return
+            node = min(steps, key=lambda found: found.loss).node
+
+    def out_of_time(self) -> bool:
+        return self.deadline is not None and time.monotonic() > self.deadline
+
+    def share_done(self) -> float | None:
+        """For the progress bar: the share of the lattice that is settled."""
+        lattice = getattr(self, "lattice", None)
+        if lattice is None:
+            return None
+        best = np.inf if self.best is None else self.best[0]
+        return 1 - float(lattice.open(best).mean())
+
+    def result(self) -> Found:
+        """The best node, or an error that says how near the search came."""
+        if self.best is None:
+            raise OptionError(self.no_node())
+        loss, node = self.best
+        table = self.tables.table(node)
+        return Found(node, table, self.failing(table), loss, self.gap, self.bounds.size, tuple(self.explored))
+
+    def no_node(self) -> str:
+        wanted = " and ".join(map(str, self.models))
+        if self.least_failing is None:
+            return f"The time ran out before any generalization with {wanted} was found. Give it more seconds."
+        suppressed, node = self.least_failing
+        share = suppressed / max(int(self.tables.table(node).records.sum()), 1)
+        return (
+            f"No generalization reaches {wanted} with at most {self.method.suppression:.1%} of the records suppressed: "
+            f"the nearest would have to suppress {suppressed:,} ({share:.1%}). Relax the limits, allow more suppression, "
+            "or give an attribute a coarser hierarchy."
+        )
+
+
+@cache
+def _heights(shape: tuple[int, ...]) -> np.ndarray:
+    """The sum of the levels of each node."""
+    heights = np.zeros(shape, dtype=np.int32)
+    for axis in np.meshgrid(*map(np.arange, shape), indexing="ij", sparse=True):
+        heights += axis
+    return heights
+
+
+def _within(place: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    return all(p < s for p, s in zip(place, shape, strict=True))
+
