@@ -44,10 +44,15 @@ class Comparison:
 
 
 def compare(
-    name: str, floor: Callable[..., Any], job: Callable[..., Any], *arguments: Any, limit: float | None = None
+    name: str,
+    floor: Callable[..., Any],
+    job: Callable[..., Any],
+    *arguments: Any,
+    limit: float | None = None,
+    repeat: int = REPEAT,
 ) -> Comparison:
     """Floor and job by turns, so that both meet the same machine."""
-    runs = [(alone(floor, *arguments), alone(job, *arguments)) for _ in range(REPEAT)]
+    runs = [(alone(floor, *arguments), alone(job, *arguments)) for _ in range(repeat)]
     return Comparison(
         name,
         statistics.median(f.seconds for f, _ in runs),

@@ -60,17 +60,16 @@ def _line(user: str, i: int, records: list[dict[str, object]], by: str) -> str:
 
 
 def watch(path: str, log: str, key: str | None) -> Callable[[], object]:
-    from veilmark.cli.monitor import Session
-    from veilmark.score.monitor import Monitor
+    from veilmark.score.monitor import Monitor, read_log
     from veilmark.study import Settings, Study
 
     sensitive = {name: {"role": "sensitive", "weights": {"default": 0.1}} for name in COLUMNS[len(QUASI) :]}
     study = Study.of(path, {**dict.fromkeys(QUASI, "quasi"), **sensitive}, settings=Settings(threads=2))
-    session = Session(Monitor(study, key))
+    monitor = Monitor(study, key)
 
     def read() -> None:
         with open(log, "rb") as stream:
-            session.run(stream)
+            read_log(monitor, stream)
 
     return read
 

@@ -39,7 +39,7 @@ def test_counting_packed_rows_and_encoding_a_group_by_give_the_same_cells(counti
     dense = count_batches(table.to_batches(max_chunksize=7), domains, ("x", "y"))
     assert as_counts(dense) == want
     cleaned = table.set_column(0, "x", pa.array([r[0] or None for r in rows], pa.string()))
-    grouped = cleaned.group_by(["x", "y"]).aggregate([([], "count_all")]).rename_columns(["x", "y", "records"])
+    grouped = cleaned.group_by(["x", "y"]).aggregate([([], "count_all")]).select(["x", "y", "count_all"])
     coded = encode(grouped, ("x", "y"))
     assert as_counts(coded) == want
     np.testing.assert_array_equal(coded.codes, dense.codes)

@@ -5,7 +5,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from veilmark.errors import StudyError
+from veilmark.errors import HierarchyError, StudyError
 from veilmark.study import Study
 
 GOOD = """\
@@ -52,7 +52,7 @@ def test_texts_that_look_like_something_else_survive_saving(tmp_path):
         {"no": {"role": "sensitive", "weights": {"yes": 0.1, "01234": 0.2, "1e3": 0.3}}, "1": "quasi"},
     )
     study.save(tmp_path / "again.yaml")
-    assert Study.open(tmp_path / "again.yaml").spec == study.spec
+    assert Study.open(tmp_path / "again.yaml").spec.attributes == study.spec.attributes
 
 
 FAULTS = {
@@ -126,3 +126,38 @@ def test_the_form_of_a_csv_can_be_given(tmp_path):
     text = "version: 1\nsource: {path: p.csv, delimiter: '|', encoding: cp1252}\nattributes: {é: {role: quasi}}\n"
     (tmp_path / "s.yaml").write_text(text, encoding="utf-8")
     assert Study.open(tmp_path / "s.yaml").measure().records == 1
+
+
+def test_saving_to_another_folder_keeps_paths_right(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    (tmp_path / "a" / "d.csv").write_text("x,s\n1,u\n1,u\n")
+    (tmp_path / "a" / "x.csv").write_text("1;*\n")
+    (tmp_path / "a" / "m.yaml").write_text("tree: {s: {sensitivity: 0.5, values: {u: 1}}}\n")
+    text = "version: 1\nsource: d.csv\nattributes:\n  x: {role: quasi, hierarchy: {file: x.csv}}\n"
+    (tmp_path / "a" / "s.yaml").write_text(text + "  s: {role: sensitive, weights: {model: m.yaml}}\n")
+    Study.open(tmp_path / "a" / "s.yaml").save(tmp_path / "b" / "s.yaml")
+    moved = Study.open(tmp_path / "b" / "s.yaml")
+    assert moved.measure().k == 2
+    assert moved.score().scores["l_severity"].value == 0.5
+
+
+def test_measuring_checks_the_hierarchies(tmp_path):
+    roles = {"a": {"role": "quasi", "hierarchy": {"intervals": [5]}}}
+    with pytest.raises(HierarchyError, match="'a'"):
+        Study.of(pa.table({"a": ["x", "1"]}), roles).measure()
+    assert Study.of(pa.table({"a": ["1"]}), roles).measure(pa.table({"a": ["0-4"]})).k == 1
+
+
+@pytest.mark.parametrize("name", ["who", "n", "settled", "person", "records", "key", "label", "c0", "share"])
+def test_any_column_name_will_do(name):
+    table = pa.table({"id": ["p", "p", "q"], name: ["a", "b", "a"], "s": ["u", "u", "v"]})
+    measured = Study.of(table, {name: "quasi", "s": "sensitive"}, person="id").measure()
+    assert (measured.persons, measured.k, measured.classes) == (2, 1, 2)
+    assert Study.of(table, {name: "quasi", "s": "sensitive"}).measure().k == 1
+
+
+def test_a_population_of_persons():
+    table = pa.table({"id": ["p"] * 5 + ["q"] * 5, "a": ["x"] * 10})
+    measured = Study.of(table, {"a": "quasi"}, person="id").measure(population=table)
+    assert measured.risk.journalist.max == measured.risk.prosecutor.max == 0.5

@@ -56,15 +56,14 @@ class Cells:
 
 
 def encode(table: pa.Table, columns: Sequence[str]) -> Cells:
-    """Cells out of an engine's group-by: the columns, `records` and perhaps `settled`."""
-    coded = [_encode_column(table[name], name) for name in columns]
+    """Cells out of an engine's group-by: the columns in this order, then records and perhaps settled persons."""
+    coded = [_encode_column(table.column(i), name) for i, name in enumerate(columns)]
     domains = tuple(domain for domain, _ in coded)
     codes = np.array([code for _, code in coded], dtype=np.int32).reshape(len(columns), len(table))
-    records = table["records"].to_numpy().astype(np.int64)
-    settled = table["settled"].to_numpy().astype(np.int64) if "settled" in table.column_names else None
+    counts = [table.column(i).to_numpy().astype(np.int64) for i in range(len(columns), table.num_columns)]
     keys, _ = pack(codes, [len(d) for d in domains])
     order = np.argsort(keys, kind="stable")
-    return Cells(tuple(columns), domains, codes[:, order], records[order], None if settled is None else settled[order])
+    return Cells(tuple(columns), domains, codes[:, order], *(count[order] for count in counts))
 
 
 def _encode_column(column: pa.ChunkedArray, name: str) -> tuple[Domain, np.ndarray]:
@@ -267,6 +266,7 @@ class _BatchCoder:
         self._kind = kind
         self._dictionary: pa.Array | None = None
         self._shares = np.empty(0, dtype=kind)
+        self._unknown = np.empty(0, dtype=np.int64)
 
     def shares(self, column: pa.Array) -> np.ndarray:
         """code × stride of each row."""
@@ -275,10 +275,12 @@ class _BatchCoder:
         if self._dictionary is None or not self._dictionary.equals(column.dictionary):
             self._dictionary = column.dictionary
             codes = np.append(self._domain.codes_of(column.dictionary), len(self._domain) - 1)
-            if codes.min() < 0:
-                raise DataError("The table changed while it was being read: it has values that it did not have before.")
+            self._unknown = np.flatnonzero(codes < 0)
             self._shares = (codes.astype(np.int64) * self._stride).astype(self._kind)
         indices = column.indices
         if indices.null_count:
-            indices = indices.fill_null(len(self._shares) - 1)
-        return self._shares[indices.to_numpy()]
+            indices = indices.cast(pa.int64()).fill_null(len(self._shares) - 1)
+        rows = indices.to_numpy()
+        if len(self._unknown) and np.isin(rows, self._unknown).any():
+            raise DataError("The table changed while it was being read: it has values that it did not have before.")
+        return self._shares[rows]

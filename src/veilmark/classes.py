@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from veilmark.cells import CellIndex, Cells, number, number_unordered, pack, total
 from veilmark.domain import Domain
@@ -109,8 +110,6 @@ class ClassTable:
     codes: np.ndarray
     tally: Tally
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
-    joint: Cells | None = None
-    """The cells over quasi-identifiers and all sensitive attributes together, where they were grouped so."""
     population: np.ndarray | None = None
     """How many of the population fall into each class, where a population is linked."""
 
@@ -136,7 +135,7 @@ class ClassTable:
             for i in range(leading, len(cells.columns))
         }
         names, domains = cells.columns[:leading], cells.domains[:leading]
-        return cls(names, domains, cells.codes[:leading, starts], Tally(records), histograms, cells)
+        return cls(names, domains, cells.codes[:leading, starts], Tally(records), histograms)
 
     def __len__(self) -> int:
         return len(self.tally)
@@ -207,7 +206,6 @@ class ClassTable:
             codes=np.array([code[first] for code in codes], dtype=np.int32).reshape(len(codes), count),
             tally=self.tally.merge(index, count),
             histograms=histograms,
-            joint=None,
             population=population,
         )
 
@@ -233,7 +231,6 @@ class ClassTable:
             codes=self.codes[:, chosen],
             tally=self.tally.take(chosen),
             histograms=histograms,
-            joint=None,
             population=population,
         )
 
@@ -247,8 +244,9 @@ class ClassTable:
 def _distinct_pairs(group: np.ndarray, person: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if not len(group):
         return group, person
-    pairs = np.unique(np.stack([group, person]), axis=1)
-    return pairs[0], pairs[1]
+    size = int(person.max()) + 1
+    pairs = np.unique(group * size + person)
+    return pairs // size, pairs % size
 
 
 def _histogram(owner: np.ndarray, value: np.ndarray, domain: Domain, records: np.ndarray, classes: int) -> Histogram:
@@ -262,25 +260,23 @@ def _histogram(owner: np.ndarray, value: np.ndarray, domain: Domain, records: np
 
 
 def _with_persons(table: Table, quasi: Sequence[str], sensitive: Sequence[str], person: str) -> ClassTable:
-    classes = table.group_persons(quasi, quasi, person)
-    tally = _person_tally(table, classes, quasi, person, wander=True)
-    wander = len(tally.wander_group) > 0
+    groups = table.group_persons(quasi, sensitive, person)
+    classes, wanderers = groups[0]
     histograms = {}
-    for name in sensitive:
-        cells = table.group_persons([*quasi, name], quasi, person)
-        cell_tally = _person_tally(table, cells, quasi, person, wander)
-        histograms[name] = Histogram(cells.domains[-1], cells.owners(len(quasi)), cells.codes[-1], cell_tally)
+    for name, (cells, found) in zip(sensitive, groups[1:], strict=True):
+        owner = cells.owners(len(quasi))
+        histograms[name] = Histogram(cells.domains[-1], owner, cells.codes[-1], _person_tally(cells, found))
+    tally = _person_tally(classes, wanderers)
     return ClassTable(classes.columns, classes.domains, classes.codes, tally, histograms)
 
 
-def _person_tally(table: Table, cells: Cells, quasi: Sequence[str], person: str, wander: bool) -> Tally:
-    """The cells' records and settled persons, and where the wanderers are."""
-    found = table.wanderers(cells.columns, quasi, person) if wander else None
-    if found is None or not len(found):
+def _person_tally(cells: Cells, wanderers: pa.Table) -> Tally:
+    """The cells' records and settled persons, and where the wanderers (the cells' columns, then the person) are."""
+    if not len(wanderers):
         return Tally(cells.records, cells.settled)
-    codes = np.empty((len(cells.columns), len(found)), dtype=np.int32)
-    for i, (name, domain) in enumerate(zip(cells.columns, cells.domains, strict=True)):
-        codes[i] = domain.codes_of(found[name].combine_chunks())
+    codes = np.empty((len(cells.columns), len(wanderers)), dtype=np.int32)
+    for i, domain in enumerate(cells.domains):
+        codes[i] = domain.codes_of(wanderers.column(i).combine_chunks())
     group = CellIndex(cells.codes, cells.domains).find_codes(codes)
-    who = found["person"].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
-    return Tally(cells.records, cells.settled, *_distinct_pairs(group, who))
+    who = wanderers.column(len(cells.columns)).combine_chunks().dictionary_encode().indices.to_numpy()
+    return Tally(cells.records, cells.settled, *_distinct_pairs(group, who.astype(np.int64)))

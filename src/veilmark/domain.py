@@ -63,9 +63,40 @@ class Domain:
         return int(self.codes_of(pa.array([value]))[0])
 
     def codes_of(self, values: pa.Array) -> np.ndarray:
-        """The code of each value, -1 where the domain lacks it."""
-        found = pc.index_in(as_text(values), value_set=self.text)
-        return np.asarray(found.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)
+        """The code of each value, -1 where the domain lacks it.
+
+        A value that is written otherwise than in the domain is found by its `loose_text`, where that is unambiguous.
+        """
+        text = as_text(values)
+        found = np.array(pc.index_in(text, value_set=self.text).fill_null(-1), dtype=np.int32)
+        lost = np.flatnonzero(found < 0)
+        if len(lost):
+            loosely = pc.index_in(_loose(text.take(lost)), value_set=self._loose)
+            found[lost] = np.append(self._loose_codes, -1)[loosely.fill_null(-1).to_numpy(zero_copy_only=False)]
+        return found
+
+    @cached_property
+    def _loose(self) -> pa.Array:
+        """The loose texts that stand for one value only."""
+        counted = _loose(self.text).value_counts()
+        return counted.field("values").filter(pc.equal(counted.field("counts"), 1)).drop_null()
+
+    @cached_property
+    def _loose_codes(self) -> np.ndarray:
+        return np.asarray(pc.index_in(self._loose, value_set=_loose(self.text)), dtype=np.int32)
+
+
+def loose_text(text: str) -> str:
+    """A text as it is compared where writing may differ: 30.0 as 30, True as true, midnight as the day."""
+    return str(_loose(pa.array([text]))[0].as_py())
+
+
+def _loose(text: pa.Array) -> pa.Array:
+    numbers = pc.match_substring_regex(text, r"^-?\d+\.\d*$").fill_null(False)
+    text = pc.if_else(numbers, _trim_fraction(text), text)
+    text = pc.replace_substring_regex(text, r"^(\d{4}-\d\d-\d\d)[ T]00:00:00(\.0*)?$", r"\1")
+    truths = pc.match_substring_regex(text, r"(?i)^(true|false)$").fill_null(False)
+    return pc.if_else(truths, pc.utf8_lower(text), text)
 
 
 def as_text(values: pa.Array) -> pa.Array:
@@ -78,6 +109,8 @@ def as_text(values: pa.Array) -> pa.Array:
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return _number_text(values)
     if pa.types.is_timestamp(kind):
+        if kind.tz is not None:
+            values = values.cast(pa.timestamp(kind.unit, "UTC"))
         return _trim_fraction(pc.strftime(values, format="%Y-%m-%d %H:%M:%S"))
     if pa.types.is_time(kind):
         return _trim_fraction(pc.cast(values, pa.string()))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import os
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -20,9 +22,13 @@ from veilmark.errors import OptionError, OutputError
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A temporary path that becomes `path` when the block ends well, and vanishes when it does not."""
+    """A temporary path that becomes `path` when the block ends well, and vanishes when it does not.
+
+    Where `path` is a link, what it leads to is written. A file that was there keeps its permissions.
+    """
+    target = _target(path)
     try:
-        handle, name = tempfile.mkstemp(prefix=".veilmark-", suffix=path.suffix, dir=path.parent)
+        handle, name = tempfile.mkstemp(prefix=".veilmark-", suffix=path.suffix, dir=target.parent)
     except OSError as error:
         raise OutputError(
             f"'{path}' cannot be written: {error.strerror}. Check the folder and its permissions."
@@ -31,7 +37,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        _publish(temporary, path)
+        _publish(temporary, target)
     except OSError as error:
         raise OutputError(f"'{path}' cannot be written: {error.strerror or error}. Nothing was left behind.") from None
     finally:
@@ -39,13 +45,30 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def _publish(temporary: Path, path: Path) -> None:
-    """Give the file the permissions a new file has here, make sure it is on disk, and rename it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    temporary.chmod(0o666 & ~mask)
+    """Make sure the file is on disk, give it its permissions, and rename it."""
     with temporary.open("rb") as file:
         os.fsync(file.fileno())
+    temporary.chmod(_permissions(path))
     temporary.replace(path)
+
+
+def _permissions(path: Path) -> int:
+    """Those of the file that is there, or those a new file has here."""
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
+def _target(path: Path) -> Path:
+    """The file that a path leads to; a device or a pipe would be lost by renaming over it."""
+    target = Path(os.path.realpath(path))
+    if os.path.exists(target) and not os.path.isfile(target):
+        what = "a folder" if os.path.isdir(target) else "a device or a pipe"
+        raise OutputError(f"'{path}' cannot be written: it is {what}. Name a file.")
+    return target
 
 
 def write_text(path: Path, text: str) -> None:
@@ -54,15 +77,27 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def write_table(table: pa.Table, path: Path) -> None:
-    """Write CSV or Parquet by the suffix, whole or not at all."""
-    write_batches(table.to_batches(), path, table.schema)
-
-
-def write_batches(batches: Iterable[pa.RecordBatch], path: Path, schema: pa.Schema | None = None) -> None:
-    """Write CSV or Parquet by the suffix, a batch at a time, whole or not at all."""
+def check_table_path(path: Path) -> None:
+    """A table can be written to this path: CSV or Parquet by its suffix."""
     if path.suffix not in (".csv", ".parquet"):
         raise OptionError(f"'{path}' must end in .csv or .parquet, so that it is known what to write.")
+
+
+def write_table(table: pa.Table, path: Path) -> None:
+    """Write CSV or Parquet by the suffix, whole or not at all."""
+    with written_batches(table.to_batches(), path, table.schema):
+        pass
+
+
+@contextmanager
+def written_batches(
+    batches: Iterable[pa.RecordBatch], path: Path, schema: pa.Schema | None = None
+) -> Iterator[None]:
+    """Write CSV or Parquet by the suffix, a batch at a time; the file appears when the block ends well.
+
+    Without any batch, `schema` says what columns there are.
+    """
+    check_table_path(path)
     with whole_file(path) as temporary:
         rows = iter(batches)
         first = next(rows, None)
@@ -70,6 +105,7 @@ def write_batches(batches: Iterable[pa.RecordBatch], path: Path, schema: pa.Sche
         with _writer(temporary, schema) as writer:
             for batch in chain([first] if first is not None else [], rows):
                 writer.write(batch if path.suffix == ".parquet" else _plain(batch))
+        yield
 
 
 def _writer(path: Path, schema: pa.Schema) -> Any:
@@ -85,3 +121,21 @@ def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
         if pa.types.is_dictionary(field.type):
             batch = batch.set_column(i, field.name, pc.cast(batch.column(i), field.type.value_type))
     return batch
+
+
+def refuse_inputs(output: Path, inputs: Iterable[Any]) -> None:
+    """An output must not be one of the files that it is made from; an input may be a pattern, a frame or None."""
+    for given in inputs:
+        if isinstance(given, str | Path) and any(_same(output, file) for file in _files(given)):
+            raise OptionError(f"'{output}' is one of the input files. Write to another file.")
+
+
+def _files(given: str | Path) -> list[str]:
+    return [str(given), *glob.glob(str(given), recursive=True)]
+
+
+def _same(one: Path, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except (OSError, ValueError):
+        return False

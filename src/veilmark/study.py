@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,7 +19,9 @@ from veilmark.yamlfile import explain, read_yaml, validate
 
 if TYPE_CHECKING:
     from veilmark.privacy.measures import Measures
-    from veilmark.score.scores import Options, ScoreResult
+    from veilmark.score.breach import Breach
+    from veilmark.score.ranking import Ranking
+    from veilmark.score.scores import Options, RecordScore, ScoreResult
 
 Role = Literal["direct", "quasi", "sensitive", "other"]
 Distance = Literal["equal", "ordered", "hierarchical"]
@@ -180,6 +182,7 @@ class Study:
             raise StudyError("A study of a frame has no source file to name. Write the frame to Parquet first.")
         content = self.spec.model_dump(mode="json", exclude_defaults=True) | {"version": 1}
         ordered = {key: content[key] for key in StudySpec.model_fields if key in content}
+        _move_paths(ordered, self.folder.resolve(), Path(path).resolve().parent)
         write_text(Path(path), yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True))
 
     def measure(self, data: Any = None, **options: Any) -> Measures:
@@ -188,8 +191,45 @@ class Study:
 
         return workbench.measure(self, data, **options)
 
-    def score(self, published: Any = None, options: Options | None = None) -> ScoreResult:
-        """M-Score, L-Severity and tkl-Score of a published table, by default of the whole source."""
+    def score(self, published: Any = None, options: Options | None = None, **more: Any) -> ScoreResult:
+        """M-Score, L-Severity and tkl-Score of a published table, by default of the whole source.
+
+        More: `records` and `chart`, files to write; `skip_unknown`.
+        """
         from veilmark import workbench
 
-        return workbench.score(self, published, options)
+        return workbench.score(self, published, options, **more)
+
+    def compare(self, published: Sequence[Any], options: Options | None = None, **more: Any) -> Ranking:
+        """Candidate releases ranked; more: `spread`, `draws`, `seed`, `skip_unknown`."""
+        from veilmark import workbench
+
+        return workbench.compare_scores(self, published, options, **more)
+
+    def explain(self, record: Mapping[str, object]) -> RecordScore:
+        """One record of the source, its score taken apart."""
+        from veilmark import workbench
+
+        return workbench.explain(self, record)
+
+    def breach(self, leaked: Any) -> Breach:
+        """How bad it is that these records leaked."""
+        from veilmark import workbench
+
+        return workbench.breach(self, leaked)
+
+
+PATH_KEYS = ("source", "path", "file", "ahp", "attributes", "model")
+
+
+def _move_paths(content: Any, old: Path, new: Path) -> None:
+    """Relative paths in a study's content, so that they mean the same from another folder."""
+    if old == new or not isinstance(content, dict):
+        return
+    for key, value in content.items():
+        if key in PATH_KEYS and isinstance(value, str):
+            content[key] = os.path.relpath(old / value, new)
+        elif key in PATH_KEYS and isinstance(value, list):
+            content[key] = [os.path.relpath(old / v, new) for v in value]
+        else:
+            _move_paths(value, old, new)

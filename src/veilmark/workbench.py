@@ -4,31 +4,44 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from veilmark import sample
 from veilmark.cells import CellIndex, row_codes
 from veilmark.classes import ClassTable
+from veilmark.domain import Domain
 from veilmark.engines.duckdb import DuckDB, DuckTable
-from veilmark.errors import DataError, OptionError, StudyError, did_you_mean
-from veilmark.hierarchy import resolve
-from veilmark.output import write_batches, write_table, write_text
-from veilmark.privacy.closeness import equal_distance, hierarchical_distance, ordered_distance
+from veilmark.errors import DataError, OptionError, StudyError, VeilmarkError, did_you_mean
+from veilmark.hierarchy import IntervalSpec, Levels, resolve, write_arx
+from veilmark.output import check_table_path, refuse_inputs, whole_file, write_table, write_text, written_batches
 from veilmark.privacy.measures import Measures, Sensitive, measure_classes, rank_values
+from veilmark.privacy.models import (
+    Alpha,
+    DistinctL,
+    EntropyL,
+    KAnonymity,
+    PrivacyModel,
+    RecursiveL,
+    TCloseness,
+    check_attributes,
+    class_distance,
+)
 from veilmark.report import charts
 from veilmark.score import ahp, datamodel
 from veilmark.score.breach import Breach, assess
 from veilmark.score.ranking import Ranking, rank
-from veilmark.score.scorer import Scorer
-from veilmark.score.scores import Options, Scored, ScoreResult
+from veilmark.score.scorer import Scorer, capped
+from veilmark.score.scores import Options, RecordScore, Scored, ScoreResult
 from veilmark.score.weights import read_weights
 from veilmark.study import Settings, Study
+from veilmark.veil.anonymize import Anonymized, Method, Plan, plan
+from veilmark.veil.ola import Ola
+from veilmark.veil.verify import Verified, verify
 
 if TYPE_CHECKING:
     from veilmark.guess import Guess
@@ -50,26 +63,36 @@ def open_source(engine: DuckDB, study: Study) -> DuckTable:
     return table
 
 
-def open_other(engine: DuckDB, data: Any, needed: Sequence[str], why: str) -> DuckTable:
-    """Another table (a file or a frame) that must have some columns."""
-    table = engine.open(os.fspath(data) if isinstance(data, os.PathLike) else data)
-    check_columns(table, needed, why)
+def open_other(engine: DuckDB, study: Study, data: Any, needed: Sequence[str]) -> DuckTable:
+    """Another table (a file or a frame) that must have some columns; a CSV may be written as the study's source is."""
+    source = os.fspath(data) if isinstance(data, os.PathLike) else data
+    table = engine.open(source)
+    form = study.source()[1]
+    if form is not None and isinstance(source, str) and not set(needed) <= set(table.columns):
+        table = engine.open(source, form)
+    check_columns(table, needed, study.name)
     return table
 
 
 def check_columns(table: DuckTable, needed: Sequence[str], why: str) -> None:
     """Every needed column is there, and holds plain values."""
-    for name in needed:
-        if name not in table.columns:
-            raise DataError(
-                f"'{table.label}' has no column '{name}', which {why} names.{did_you_mean(name, table.columns)} "
-                f"Its columns are: {', '.join(list(table.columns)[:30])}."
-            )
-        if table.columns[name] == "nested":
-            raise DataError(
-                f"Column '{name}' of '{table.label}' holds lists, records or bytes. Veilmark compares plain values: "
-                "flatten the column, or give it no role."
-            )
+    lacking = [name for name in needed if name not in table.columns]
+    if lacking and len(lacking) == len(needed) > 1:
+        raise DataError(
+            f"'{table.label}' has none of the columns that {why} names, such as '{lacking[0]}'. Its first line must hold "
+            "the column names; perhaps it holds data, or this is another table."
+        )
+    if lacking:
+        raise DataError(
+            f"'{table.label}' has no column '{lacking[0]}', which {why} names.{did_you_mean(lacking[0], table.columns)} "
+            "Check its spelling, capital letters included."
+        )
+    nested = [name for name in needed if table.columns[name] == "nested"]
+    if nested:
+        raise DataError(
+            f"Column '{nested[0]}' of '{table.label}' holds lists, records or bytes. Veilmark compares plain values: "
+            "flatten the column, or give it no role."
+        )
 
 
 def class_table(table: DuckTable, study: Study, sensitive: bool = True) -> ClassTable:
@@ -103,6 +126,24 @@ def compare_by(study: Study, classes: ClassTable) -> dict[str, Sensitive]:
     return result
 
 
+def resolve_quasi(study: Study, classes: ClassTable) -> list[Levels]:
+    """The hierarchies of the quasi-identifiers on the data's values; what they do not cover is an error."""
+    pairs = zip(classes.columns, classes.domains, strict=True)
+    return [resolve(study.spec.attributes[name].hierarchy, domain, name, study.folder) for name, domain in pairs]
+
+
+def hierarchy(study: Study, column: str, output: str | os.PathLike[str] | None = None) -> Levels:
+    """An attribute's hierarchy on the data's values; `output` is a file for it in ARX's form."""
+    if column not in study.spec.attributes:
+        raise OptionError(f"{study.name} names no attribute '{column}'.{did_you_mean(column, study.spec.attributes)}")
+    with engine_of(study) as engine:
+        domain = open_source(engine, study).domain(column)
+    levels = resolve(study.spec.attributes[column].hierarchy, domain, column, study.folder)
+    if output is not None:
+        write_arx(levels, output)
+    return levels
+
+
 def measure(
     study: Study,
     data: Any = None,
@@ -117,12 +158,16 @@ def measure(
         raise OptionError("Give a population table or a population size, not both.")
     with engine_of(study) as engine:
         needed = [*study.quasi, *study.sensitive, *([study.person] if study.person else [])]
-        table = open_source(engine, study) if data is None else open_other(engine, data, needed, study.name)
+        table = open_source(engine, study) if data is None else open_other(engine, study, data, needed)
         classes = class_table(table, study)
+        if data is None:
+            resolve_quasi(study, classes)
         people = None
         if population is not None:
-            other = open_other(engine, population, study.quasi, study.name)
-            people = ClassTable.build(other, study.quasi)
+            other = open_other(engine, study, population, study.quasi)
+            people = ClassTable.build(
+                other, study.quasi, person=study.person if study.person in other.columns else None
+            )
         return measure_classes(classes, compare_by(study, classes), people, population_size, threshold)
 
 
@@ -176,19 +221,34 @@ def score(
 
     `records` is a file for each record's score, `chart` one for a picture of the worst record's.
     """
+    options = options or Options()
+    if records is not None:
+        check_table_path(Path(records))
+        refuse_inputs(Path(records), [study.source()[0], published])
+    if chart is not None:
+        charts.check_path(Path(chart))
     with engine_of(study) as engine:
         table = open_source(engine, study)
         scorer = scorer_of(table, study)
         part, unknown = scorer.whole, 0
         if published is not None:
-            table = open_other(engine, published, scorer.cells.columns, study.name)
-            part, unknown = scorer.find(table.group(scorer.cells.columns), table.label, skip_unknown)
+            table, part, unknown = find_published(engine, study, scorer, published, skip_unknown)
         result = scorer.score(part, options, unknown)
-        if records is not None:
-            write_batches(scored_batches(table, scorer, part), Path(records))
-    if chart is not None:
-        charts.save(charts.waterfall(result.worst[0]), Path(chart))
+        with ExitStack() as outputs:
+            if records is not None:
+                rows = scored_batches(table, capped(part, options))
+                outputs.enter_context(written_batches(rows, Path(records)))
+            if chart is not None and result.worst:
+                outputs.enter_context(charts.saved(charts.waterfall(result.worst[0]), Path(chart)))
     return result
+
+
+def find_published(
+    engine: DuckDB, study: Study, scorer: Scorer, published: Any, skip_unknown: bool
+) -> tuple[DuckTable, Scored, int]:
+    """A published table, its records in the source, and how many of them are not there."""
+    table = open_other(engine, study, published, scorer.cells.columns)
+    return table, *scorer.find(table.group(scorer.cells.columns), table.label, skip_unknown)
 
 
 def compare_scores(
@@ -206,18 +266,16 @@ def compare_scores(
         results, tables = {}, {}
         for i, data in enumerate(published):
             name = str(data) if isinstance(data, str | os.PathLike) else f"table {i + 1}"
-            table = open_other(engine, data, scorer.cells.columns, study.name)
-            part, unknown = scorer.find(table.group(scorer.cells.columns), table.label, skip_unknown)
+            _, part, unknown = find_published(engine, study, scorer, data, skip_unknown)
             results[name], tables[name] = scorer.score(part, options, unknown), part
-        return rank(results, tables, scorer.weights, spread, draws, seed)
+        return rank(results, tables, scorer.stated, spread, draws, seed)
 
 
 def breach(study: Study, leaked: Any) -> Breach:
     """How bad a leak is; records that the source does not have are counted and left out."""
     with engine_of(study) as engine:
         scorer = scorer_of(open_source(engine, study), study)
-        table = open_other(engine, leaked, scorer.cells.columns, study.name)
-        part, unknown = scorer.find(table.group(scorer.cells.columns), table.label, skip_unknown=True)
+        _, part, unknown = find_published(engine, study, scorer, leaked, skip_unknown=True)
         return assess(part, scorer.score(part, unknown=unknown))
 
 
@@ -273,16 +331,13 @@ def scorer_of(table: DuckTable, study: Study) -> Scorer:
     return Scorer(cells, classes, tables, distances, sizes)
 
 
-def class_distance(classes: ClassTable, name: str, how: Sensitive) -> np.ndarray:
-    """The distance of each class's values to the table's, as the study compares them."""
-    if how.distance == "ordered" and how.rank is not None:
-        return ordered_distance(classes, name, how.rank)
-    if how.distance == "hierarchical" and how.levels is not None:
-        return hierarchical_distance(classes, name, how.levels)
-    return equal_distance(classes, name)
+def explain(study: Study, record: Mapping[str, object]) -> RecordScore:
+    """One record of the source (its quasi-identifiers and sensitive values), its score taken apart."""
+    with engine_of(study) as engine:
+        return scorer_of(open_source(engine, study), study).explain(record)
 
 
-def scored_batches(table: DuckTable, scorer: Scorer, part: Scored) -> Iterator[pa.RecordBatch]:
+def scored_batches(table: DuckTable, part: Scored) -> Iterator[pa.RecordBatch]:
     """The table's rows in their order, each with its factors and record scores."""
     factors = part.factors
     index = CellIndex(factors.cells.codes, factors.cells.domains)
@@ -295,8 +350,114 @@ def scored_batches(table: DuckTable, scorer: Scorer, part: Scored) -> Iterator[p
         "l_severity": factors.l_severity,
         "tkl": factors.tkl,
     }
+    clash = [name for name in columns if name in table.columns]
+    if clash:
+        raise DataError(
+            f"'{table.label}' has a column '{clash[0]}' already, which the records' scores would stand under. Rename it."
+        )
     for batch in table.batches():
         place = index.find_codes(row_codes(batch, factors.cells.columns, factors.cells.domains))
         for name, values in columns.items():
             batch = batch.append_column(name, pa.array(values[place], mask=place < 0))
         yield batch
+
+
+def models_of(
+    study: Study,
+    k: int,
+    l: Mapping[str, float],  # noqa: E741
+    t: Mapping[str, float],
+    alpha: Mapping[str, float],
+    kinds: Mapping[str, Any],
+) -> list[PrivacyModel]:
+    """Privacy models from limits by attribute; `kinds` says what l counts, and the c of recursive l."""
+    check = [*l, *t, *alpha]
+    unknown = [name for name in check if name not in study.sensitive]
+    if unknown:
+        raise OptionError(
+            f"'{unknown[0]}' is not a sensitive attribute of {study.name}.{did_you_mean(unknown[0], study.sensitive)} "
+            "Limits such as l and t are about sensitive attributes."
+        )
+    with engine_of(study) as engine:
+        hows = compare_by(study, class_table(open_source(engine, study), study)) if t else {}
+    models: list[PrivacyModel] = [KAnonymity(k)]
+    models += [_l_model(name, limit, kinds) for name, limit in l.items()]
+    models += [TCloseness(name, limit, hows[name]) for name, limit in t.items()]
+    return models + [Alpha(name, limit) for name, limit in alpha.items()]
+
+
+def _l_model(name: str, limit: float, kinds: Mapping[str, Any]) -> PrivacyModel:
+    if kinds["l"] == "entropy":
+        return EntropyL(name, limit)
+    if limit != int(limit):
+        raise OptionError(f"l must be a whole number of values, not {limit:g}, unless it counts entropy.")
+    return DistinctL(name, int(limit)) if kinds["l"] == "distinct" else RecursiveL(name, kinds["c"], int(limit))
+
+
+def anonymize(
+    study: Study,
+    models: Sequence[PrivacyModel],
+    output: str | os.PathLike[str],
+    method: Method | None = None,
+    recoding: str | os.PathLike[str] | None = None,
+) -> Anonymized:
+    """Find the least change that meets all models, write the release, and measure the written file.
+
+    `recoding` is a file for the rules that were applied.
+    """
+    target = Path(output)
+    check_table_path(target)
+    refuse_inputs(target, [study.source()[0], recoding])
+    check_attributes(models, study.sensitive)
+    if not study.quasi:
+        raise StudyError(
+            f"{study.name} names no quasi-identifier, so there is nothing to generalize. Give one its role."
+        )
+    with engine_of(study) as engine:
+        table = open_source(engine, study)
+        classes = class_table(table, study)
+        levels = resolve_quasi(study, classes)
+        numeric = [
+            is_number(study, name, domain) for name, domain in zip(classes.columns, classes.domains, strict=True)
+        ]
+        made = plan(classes, levels, numeric, models, method or Ola())
+        if not len(made.sizes):
+            raise OptionError("Every record would have to be suppressed. Relax the limits.")
+        columns = [c for c in table.columns if c not in study.direct and c != study.person]
+        with whole_file(target) as temporary:
+            table.write_recoded(made.recoding, columns, temporary)
+            found = verify(temporary, study.quasi, study.sensitive)
+            check_release(found, classes, made, models)
+            if recoding is not None:
+                made.recoding.save(recoding)
+    k = int(made.sizes.min()) if study.person else found.k
+    return Anonymized(made, tuple(models), found.records, k, found, str(target))
+
+
+def is_number(study: Study, name: str, domain: Domain) -> bool:
+    """Whether Mondrian cuts an attribute as numbers: they are numbers, and no hierarchy of categories is given."""
+    spec = study.spec.attributes[name].hierarchy
+    return domain.numbers is not None and (spec is None or isinstance(spec, IntervalSpec))
+
+
+def check_release(found: Verified, classes: ClassTable, made: Plan, models: Sequence[PrivacyModel]) -> None:
+    """The written file holds what was promised; if not, it is not published."""
+    promised = {m.name: m for m in models}
+    faults = []
+    if found.records != classes.total_records - made.suppressed:
+        faults.append(f"{found.records:,} records where {classes.total_records - made.suppressed:,} were to be written")
+    if found.classes != len(made.sizes):
+        faults.append(f"{found.classes:,} classes where there should be {len(made.sizes):,}")
+    k = promised.get("k")
+    if isinstance(k, KAnonymity) and found.k < k.k:
+        faults.append(f"a class of {found.k}")
+    for m in models:
+        if isinstance(m, DistinctL) and found.distinct[m.attribute] < m.l:
+            faults.append(f"a class with {found.distinct[m.attribute]} values of {m.attribute}")
+        if isinstance(m, TCloseness) and m.how.distance == "equal" and found.t[m.attribute] > m.t + 1e-9:
+            faults.append(f"t {found.t[m.attribute]:.4f} for {m.attribute}")
+    if faults:
+        raise VeilmarkError(
+            f"The written file was measured anew and does not keep the promise ({'; '.join(faults)}), so it was not "
+            "published. This should not happen: please report it."
+        )

@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -28,8 +29,8 @@ SCALARS: list[tuple[re.Pattern[str], Callable[[str], Any]]] = [
     (re.compile(r"-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?"), float),
 ]
 
-# What pydantic adds to the place of a fault: `function-after[check(), str]` of a union, `[key]` after a key.
-_TAG = re.compile(r"\[key\]|[a-z-]+\[.*\(\).*\]")
+MUST = "Input should be"
+"""How pydantic says that a value is of the wrong kind."""
 
 
 @dataclass
@@ -61,7 +62,7 @@ def read_yaml(path: Path, error: type[InputError]) -> Document:
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         if node is None:
-            raise error(f"'{path}' is empty.")
+            raise error(f"'{path}' is empty. Fill it in, or name another file.")
         document.data = _build(node, (), document, error)
     except yaml.YAMLError as problem:
         raise error(_syntax(path, problem)) from None
@@ -109,7 +110,8 @@ def _scalar(node: yaml.Node) -> Any:
 def validate(document: Document, model: type[Model], error: type[InputError]) -> Model:
     """The file's content as a model, or `error` with the first fault in plain words."""
     if not isinstance(document.data, dict):
-        raise error(f"'{document.path.name}' must be a mapping of keys to values, as in `version: 1`.")
+        known = ", ".join(f.alias or name for name, f in model.model_fields.items())
+        raise error(f"'{document.path.name}' must be a mapping of keys to values (`key: value`). Known keys: {known}.")
     try:
         return model.model_validate(document.data)
     except ValidationError as problem:
@@ -118,28 +120,62 @@ def validate(document: Document, model: type[Model], error: type[InputError]) ->
 
 def explain(problem: ValidationError, model: type[BaseModel], document: Document | None = None) -> str:
     """The first fault that pydantic found, with its place and the nearest right spelling."""
-    fault = _most_telling(problem.errors(include_url=False))
-    keys: Path_ = tuple(part for part in fault["loc"] if not _TAG.fullmatch(str(part)))
-    keys = _real_keys(keys, document.data) if document else keys
+    faults = problem.errors(include_url=False)
+    fault = _most_telling(faults)
+    keys = _keys(fault["loc"], model)
     place = document.place(keys) if document else ".".join(map(str, keys))
     where = f"{place}: " if place else ""
     name = str(keys[-1]) if keys else ""
     if fault["type"] == "extra_forbidden":
-        known = _fields_at(model, keys[:-1])
-        return f"{where}unknown key '{name}'.{did_you_mean(name, known)} Known here: {', '.join(known)}."
+        known = [f.alias or n for m in _models_at(model, keys[:-1]) for n, f in m.model_fields.items()]
+        listed = f" Known here: {', '.join(known)}." if known else " Remove it."
+        return f"{where}unknown key '{name}'.{did_you_mean(name, known)}{listed}"
     if fault["type"] == "missing":
         return f"{where}the key '{name}' is missing. Add it."
     if fault["type"] == "literal_error":
-        expected = re.findall(r"'([^']*)'", fault["ctx"]["expected"])
-        given = fault["input"]
-        return f"{where}'{given}' is not known.{did_you_mean(str(given), expected)} Use one of: {', '.join(expected)}."
-    message = fault["msg"].removeprefix("Value error, ").rstrip(".")
+        return f"{where}{_not_among(fault)}"
+    same = [f for f in faults if _keys(f["loc"], model) == keys]
+    message = _any_of([_message(f, _models_at(model, keys)) for f in [fault, *same]])
     given = (
         ""
         if isinstance(fault["input"], dict | list) or fault["type"] == "value_error"
         else f" (given: {fault['input']!r})"
     )
     return f"{where}{message}{given}."
+
+
+def _not_among(fault: ErrorDetails) -> str:
+    """What to write in place of a word, or a number, that is none of the known ones."""
+    quoted = re.findall(r"'([^']*)'|([^\s,']+)", fault["ctx"]["expected"])
+    expected = [text or number for text, number in quoted if number != "or"]
+    given = fault["input"]
+    if given in expected:
+        return f"'{given}' stands in quotes, which makes it a text. Write it without."
+    known = f"Use one of: {', '.join(expected)}." if len(expected) > 1 else f"Use {expected[0]}."
+    return f"'{given}' is not known.{did_you_mean(str(given), expected)} {known}"
+
+
+def _message(fault: ErrorDetails, models: Sequence[type[BaseModel]]) -> str:
+    """Pydantic's words, without the names of classes."""
+    if fault["type"].startswith(("model_", "dataclass_")):
+        return f"{MUST} a valid dictionary (mapping){_example(models, fault['input'])}"
+    return fault["msg"].removeprefix("Value error, ").rstrip(".")
+
+
+def _example(models: Sequence[type[BaseModel]], given: Any) -> str:
+    """` such as {role: quasi}`: a key that the given value may have been meant for, else one that is needed."""
+    fields = [(f.alias or name, f) for model in models for name, f in model.model_fields.items()]
+    meant = [f"{{{name}: {given}}}" for name, f in fields if isinstance(given, str) and given in get_args(f.annotation)]
+    needed = [f"{{{name}: …}}" for name, f in fields if f.is_required()]
+    return next((f" such as {shown}" for shown in meant + needed), "")
+
+
+def _any_of(messages: Sequence[str]) -> str:
+    """The first message; where it is one of several things that would do, all of them."""
+    first, *others = dict.fromkeys(messages)
+    if not first.startswith(MUST):
+        return first
+    return " or".join([first, *(m.removeprefix(MUST) for m in others if m.startswith(MUST))])
 
 
 def _most_telling(faults: Sequence[ErrorDetails]) -> ErrorDetails:
@@ -149,30 +185,47 @@ def _most_telling(faults: Sequence[ErrorDetails]) -> ErrorDetails:
     return next(unknown, first) if first["type"] == "missing" else first
 
 
-def _real_keys(keys: Path_, data: Any) -> Path_:
-    """The keys without the names of union members that pydantic mixes in."""
-    real: list[str | int] = []
-    for i, key in enumerate(keys):
-        last = i == len(keys) - 1
-        if isinstance(data, dict) and (key in data or last):
-            real.append(key)
-            data = data.get(str(key))
-        elif isinstance(data, list) and isinstance(key, int) and key < len(data):
-            real.append(key)
-            data = data[key]
-    return tuple(real)
+# --- where a fault is --------------------------------------------------------------------------------------
 
 
-def _fields_at(model: type[BaseModel], keys: Path_) -> list[str]:
-    """The keys a model takes at some depth, as far as its annotations tell."""
+def _keys(place: Path_, model: type[BaseModel]) -> Path_:
+    """The keys of a fault's place, without what pydantic adds: the member of a union, and `[key]` after a key."""
+    keys: list[str | int] = []
+    here: list[Any] = [model]
+    for part in place:
+        members = [m for annotation in here for m in _members(annotation)]
+        if len(members) > len(here):
+            here = members
+        elif part != "[key]":
+            here = [inner for member in members for inner in _within(member, part)]
+            keys.append(part)
+    return tuple(keys)
+
+
+def _models_at(model: type[BaseModel], keys: Path_) -> list[type[BaseModel]]:
+    """The models that may stand under some keys, as far as annotations tell."""
+    here: list[Any] = [model]
     for key in keys:
-        found = _models_in(model.model_fields[str(key)].annotation) if str(key) in model.model_fields else [model]
-        if found:
-            model = found[0]
-    return [f.alias or name for name, f in model.model_fields.items()]
+        here = [inner for annotation in here for member in _members(annotation) for inner in _within(member, key)]
+    return [m for annotation in here for m in _members(annotation) if _is_model(m)]
 
 
-def _models_in(annotation: Any) -> list[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [m for part in getattr(annotation, "__args__", ()) for m in _models_in(part)]
+def _members(annotation: Any) -> list[Any]:
+    """What an annotation allows besides None: the members of a union, else itself."""
+    if get_origin(annotation) is Annotated:
+        return _members(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return [m for part in get_args(annotation) if part is not type(None) for m in _members(part)]
+    return [annotation]
+
+
+def _within(annotation: Any, key: str | int) -> list[Any]:
+    """What may stand under a key of a model, a mapping or a list."""
+    if _is_model(annotation):
+        return [f.annotation for name, f in annotation.model_fields.items() if key in (name, f.alias)]
+    inner = [a for a in get_args(annotation) if a is not ...]
+    return inner[1:] if get_origin(annotation) is dict else inner if get_origin(annotation) in (list, tuple) else []
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)

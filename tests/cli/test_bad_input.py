@@ -29,6 +29,10 @@ FILES = {
     "a NUL byte far down": (b"a,s\n" + b"1,x\n" * 2000 + b"2,\x00y\n", "'s' holds a NUL byte"),
     "a long line": (b"a,s\n1," + b"x" * 5_000_000 + b"\n", "longer than 2 MB"),
     "one long line": (b"x" * 5_000_000, "longer than 1 MB"),
+    "a row too short after blank lines": (b"\n\na,s\n1,x\n2\n", "line 5 .* has 1 fields"),
+    "a bare return in a row": (b"a,s\n1,x\ry\n2,z\n", "line 3 .* has 1 fields"),
+    "a line of Excel only": (b"sep=;\r\n", "is empty"),
+    "a zipped file": (b"PK\x03\x04" + bytes(100), r"is packed \(zip"),
 }
 
 
@@ -59,6 +63,20 @@ def test_a_broken_csv(tmp_path, capsys, fault):
 def test_a_message_shows_no_row(tmp_path, capsys):
     err = fails(capsys, "measure", study_of(tmp_path, b"a,s\n1,x\nSECRET-NAME\n"))
     assert "SECRET" not in err
+
+
+@pytest.mark.parametrize("form", ['delimiter: "||"', "quote: '\"\"'"])
+def test_a_form_that_is_not_one_character(tmp_path, capsys, form):
+    path = study_of(tmp_path, b"a,s\n1,x\n")
+    (tmp_path / "study.yaml").write_text(STUDY.format(source=f"{{path: t.csv, {form}}}"))
+    assert "is not one character" in fails(capsys, "measure", path)
+
+
+@pytest.mark.filterwarnings("ignore::veilmark.errors.VeilmarkWarning")
+@pytest.mark.parametrize("data", [b"\n\na,s\n1,x\n", b"sep=;\r\na;s\r\n1;x\n", b"a,s\r1,x\r", b"a,s\n1,\x80\n"])
+def test_odd_files_are_read(tmp_path, capsys, data):
+    assert main(["measure", study_of(tmp_path, data), "--json"]) == 0
+    assert '"classes": 1' in capsys.readouterr().out
 
 
 def test_a_column_of_mixed_types_is_text(tmp_path, capsys):

@@ -106,19 +106,12 @@ def test_encodings_are_found(engine, tmp_path, encoding):
     assert table.domain("b").text.to_pylist() == ["café"]
 
 
-@pytest.mark.parametrize("rows_before", [0, 400_000])
-def test_latin_1_is_read_with_a_note(engine, tmp_path, rows_before):
-    text = "näme,b\n" if not rows_before else "name,b\n"
-    (tmp_path / "t.csv").write_bytes((text + "1,x\n" * rows_before + "1,café\n").encode("latin-1"))
-
-    def read():
+def test_latin_letters_are_read_with_a_note(engine, tmp_path):
+    (tmp_path / "t.csv").write_bytes("näme,b\n1,café\n".encode("latin-1"))
+    with pytest.warns(VeilmarkWarning, match="Not UTF-8, so read as Windows-1252"):
         table = engine.open(tmp_path / "t.csv")
-        return [*table.columns, *table.domain("b").text.to_pylist()]
-
-    with pytest.warns(VeilmarkWarning, match="not UTF-8, so it was read as Latin-1"):
-        found = read()
-    assert found[0] == ("name" if rows_before else "näme")
-    assert "café" in found
+    assert list(table.columns) == ["näme", "b"]
+    assert table.domain("b").text.to_pylist() == ["café"]
 
 
 def test_quotes_are_found(engine, tmp_path):

@@ -11,6 +11,10 @@ import re
 import signal
 import subprocess
 import sys
+from collections import Counter
+from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +24,11 @@ from hypothesis import strategies as st
 
 from veilmark import workbench
 from veilmark.cli.main import main
-from veilmark.cli.monitor import ready_lines
 from veilmark.domain import as_text
 from veilmark.errors import DataError, OptionError, VeilmarkWarning
-from veilmark.score.monitor import Baseline, Monitor, MonitorOptions, NotJsonError, Query, Usual, parse_query, text_of
+from veilmark.score.baseline import Baseline, Usual
+from veilmark.score.log import NotJsonError, Query, parse_query, ready_lines, text_of
+from veilmark.score.monitor import Monitor, MonitorOptions, read_log, watch
 from veilmark.study import Study
 
 WEIGHTS = {"Migraine": 0.05472, "Flu": 0.05472, "Hypertension": 0.10944, "HIV": 0.21888}
@@ -53,6 +58,10 @@ def flat(options=None):
     weights = {"role": "sensitive", "weights": {"default": 0.5}}
     study = Study.of(pa.Table.from_pylist(records), {"q": "quasi", "s": weights}, person="id")
     return Monitor(study, options=options)
+
+
+def line(user, **result):
+    return json.dumps({"user": user, "time": "2026-01-02T03:04:05", **result}) + "\n"
 
 
 def keys(start, count):
@@ -144,6 +153,51 @@ def test_exposure_counts_each_record_once():
     assert monitor.users["rows"].records == 80
 
 
+@pytest.mark.parametrize("seed", [6, 7, 8])
+def test_exposure_by_keys_and_rows_counts_what_surely_differs(seed):
+    records, study = made_up(seed)
+    tkl = explained(study, records)
+    cell = [tuple(v or None for name, v in r.items() if name != "id") for r in records]
+    score_of = dict(zip(cell, tkl, strict=True))
+    monitor = Monitor(study, "id", QUIET)
+    rng = random.Random(seed)
+    named, shown = set(), set()
+    for _ in range(150):
+        if rng.random() < 0.5:
+            key = f"k{rng.randrange(200)}"
+            named |= {i for i, r in enumerate(records) if r["id"] == key}
+            seen = monitor.observe("ann", keys=[key])
+        else:
+            i = rng.randrange(len(records))
+            shown.add(cell[i])
+            seen = monitor.observe("ann", [records[i]])
+        by_key = Counter(cell[i] for i in named)
+        counts = {c: max(by_key[c], int(c in shown)) for c in by_key.keys() | shown}
+        assert seen.exposure == pytest.approx(sum(n * score_of[c] for c, n in counts.items()) / sum(tkl))
+        assert monitor.users["ann"].distinct_records == sum(counts.values())
+
+
+def test_exposure_never_exceeds_one():
+    for first in ("keys", "rows"):
+        monitor = paper(person="id")
+        results = {"keys": [f"p{i}" for i in range(6)], "rows": ROWS}
+        for _ in range(2):
+            assert monitor.observe("ann", **{first: results[first]}).exposure == pytest.approx(1)
+            first = "rows" if first == "keys" else "keys"
+        assert monitor.users["ann"].exposure <= 1
+        assert monitor.users["ann"].distinct_records == 6
+
+
+def test_an_open_source_makes_the_same_monitor():
+    records, study = made_up(9)
+    with workbench.engine_of(study) as engine:
+        table = workbench.open_source(engine, study)
+        opened = Monitor.of(table, workbench.scorer_of(table, study), "id", QUIET)
+    monitor = Monitor(study, "id", QUIET)
+    for result in ({"keys": ["k1", "k2"]}, {"rows": records[:5]}):
+        assert opened.observe("ann", **result) == monitor.observe("ann", **result)
+
+
 def test_observe_many_is_observe_again_and_again():
     records, study = made_up(5)
     rng = random.Random(5)
@@ -181,16 +235,50 @@ def test_numbers_texts_and_missing_values():
     assert monitor.observe("ann", alike).records == 4
     assert monitor.observe("ann", [{"q": q, "s": "b"} for q in (None, "", math.nan)]).records == 3
     assert monitor.observe("ann", [{"q": 31, "s": None, "more": [1]}]).records == 1
-    strangers = [{"q": q, "s": "a"} for q in (True, "thirty", 31, "30.0")]
-    assert monitor.observe("ann", strangers).unknown == 4
+    strangers = [{"q": q, "s": "a"} for q in (True, "thirty", 31, "30.5", "\ud800")]
+    for _ in range(2):
+        assert monitor.observe("ann", strangers).unknown == 5
     assert monitor.users["ann"].distinct_records == 3
+
+
+@pytest.mark.parametrize(
+    ("written", "alike", "others"),
+    [
+        (["30", "31"], [30, 30.0, "30.0", "30.00", np.float32(30), Decimal("30.0")], ["030", 30.5, True]),
+        (["30.0", "31.5"], [30, 30.0, "30", "30.00"], [31, "30.1"]),
+        (["True", "False"], [True, "true", "TRUE", np.True_], [1, "yes"]),
+        ([True, False], [True, "True", "true"], [1, "t"]),
+        (["2026-01-02", "x"], [date(2026, 1, 2), datetime(2026, 1, 2), "2026-01-02T00:00:00"], [date(2026, 1, 3)]),
+        ([datetime(2026, 1, 2), None], [date(2026, 1, 2), datetime(2026, 1, 2), "2026-01-02"], ["2026-01-02 00:00:01"]),
+        (["30", "30.0"], ["30", 30], ["30.00"]),
+    ],
+)
+def test_values_that_are_written_otherwise(written, alike, others):
+    weights = {"role": "sensitive", "weights": {"default": 1}}
+    monitor = Monitor(Study.of(pa.table({"q": written, "s": ["a", "a"]}), {"q": "quasi", "s": weights}))
+    for _ in range(2):
+        for value in alike:
+            seen = monitor.observe("ann", [{"q": value, "s": "a"}])
+            assert (seen.records, seen.unknown) == (1, 0), value
+        for value in others:
+            assert monitor.observe("ann", [{"q": value, "s": "a"}]).unknown == 1, value
+    assert monitor.users["ann"].distinct_records == 1
+
+
+def test_only_so_many_strange_values_are_remembered(monkeypatch):
+    monkeypatch.setattr("veilmark.score.log.REMEMBERED", 3)
+    monitor = paper()
+    rows = [ROWS[0] | {"City": f"Nowhere {i}"} for i in range(9)]
+    for row in rows + rows:
+        assert monitor.observe("ann", [row, ROWS[0]]).unknown == 1
+    assert sum(map(len, monitor._source.codes)) < 20
 
 
 def test_a_frame_of_rows():
     assert paper().observe("ann", pa.Table.from_pylist(ROWS[:2])).score == pytest.approx(TKL[0] + TKL[1], abs=1e-5)
 
 
-@given(st.one_of(st.floats(), st.integers(-(2**62), 2**62), st.booleans(), st.text(), st.none()))
+@given(st.one_of(st.floats(), st.integers(-(2**62), 2**62), st.booleans(), st.text(), st.none(), st.dates()))
 def test_the_text_of_a_value_is_the_engines(value):
     if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
         return
@@ -306,6 +394,31 @@ def test_a_source_without_any_score():
     assert (seen.score, seen.exposure, seen.alerts) == (0, 0, ())
 
 
+# --- nothing is known --------------------------------------------------------------------------------------
+
+
+def strange(kind, i):
+    return {"keys": [f"P{i}"]} if kind == "keys" else {"rows": [ROWS[0] | {"City": "calgary"}]}
+
+
+@pytest.mark.parametrize(("kind", "hint"), [("rows", "compare City, Gender, Diagnosis"), ("keys", "see --key")])
+def test_results_of_strangers_only_are_warned_of_once(kind, hint):
+    monitor = paper(person="id")
+    for i in range(19):
+        monitor.observe("ann", **strange(kind, i))
+        monitor.observe("ann", **{kind: []})
+    with pytest.warns(VeilmarkWarning, match=f"In 20 results in a row, none of the {kind} .* written.*{hint}"):
+        monitor.observe("bob", **strange(kind, 19))
+    for i in range(50):
+        monitor.observe("ann", **strange(kind, i))
+
+
+def test_a_known_record_ends_the_row():
+    monitor = paper(person="id")
+    for i in range(60):
+        monitor.observe("ann", ROWS[:1] if i % 20 == 19 else strange("rows", i)["rows"])
+
+
 # --- mistakes ----------------------------------------------------------------------------------------------
 
 
@@ -380,6 +493,32 @@ def test_lines_come_whole_however_they_are_cut(lines, step):
     assert all(0 < len(block) <= 3 for block in blocks)
 
 
+def log_of(*lines):
+    return io.BytesIO("\n".join(lines).encode())
+
+
+def test_watching_a_log():
+    study = Study.of(pa.Table.from_pylist(ROWS), PAPER_ROLES)
+    log = line("ann", rows=ROWS[:1]), "{", line("bob", rows=ROWS)
+    told = []
+    with pytest.warns(VeilmarkWarning, match="Line 3 of the log was skipped. This is not a JSON object"):
+        quiet = watch(study, log_of(*log), MonitorOptions(exposure=(0.5,)))
+    with pytest.warns(VeilmarkWarning):
+        loud = watch(study, log_of(*log), MonitorOptions(exposure=(0.5,)), tell=told.extend)
+    assert (quiet.queries, quiet.records, quiet.malformed, quiet.stopped) == (2, 7, 1, False)
+    assert [alert.user for alert in quiet.alerts] == ["bob"]
+    assert tuple(told) == quiet.alerts
+    assert loud == replace(quiet, alerts=())
+    with pytest.raises(DataError, match="Line 3 of the log"):
+        watch(study, log_of(*log), strict=True)
+
+
+def test_a_monitor_goes_on_with_the_next_log():
+    monitor = paper(QUIET)
+    read_log(monitor, log_of(line("ann", rows=ROWS[:3])))
+    assert read_log(monitor, log_of(line("ann", rows=ROWS[3:]))).users["ann"].exposure == pytest.approx(1)
+
+
 # --- the command line --------------------------------------------------------------------------------------
 
 
@@ -395,11 +534,7 @@ def study(tmp_path):
     return tmp_path / "study.yaml"
 
 
-def line(user, **result):
-    return json.dumps({"user": user, "time": "2026-01-02T03:04:05", **result}) + "\n"
-
-
-def watch(study, log, *options, code=0):
+def run(study, log, *options, code=0):
     (study.parent / "log.jsonl").write_text(log)
     arguments = ["monitor", str(study), "--log", str(study.parent / "log.jsonl"), *options]
     assert main(arguments) == code
@@ -407,7 +542,7 @@ def watch(study, log, *options, code=0):
 
 def test_json(study, capsys):
     log = line("ann", keys=["p0", "p2", "secret"]) + "\n" + line("bob", rows=[ROWS[5]]) + line("ann", keys=["p0"])
-    watch(study, log, "--key", "id", "--exposure", "0.3", "--json")
+    run(study, log, "--key", "id", "--exposure", "0.3", "--json")
     out, err = capsys.readouterr()
     got = json.loads(out)
     assert (got["queries"], got["records"], got["unknown"]) == (3, 4, 1)
@@ -431,7 +566,7 @@ def test_json(study, capsys):
 
 
 def test_text_for_a_person(study, capsys):
-    watch(study, line("ann", keys=["p0", "x"]) + line("[b]", keys=["p1"]), "--key", "id", "--exposure", "0.1")
+    run(study, line("ann", keys=["p0", "x"]) + line("[b]", keys=["p1"]), "--key", "id", "--exposure", "0.1")
     out, err = capsys.readouterr()
     assert out.startswith("2026-01-02T03:04:05  ann: 1 distinct records seen up to now, 16.42% of")
     assert "2 queries of 2 users" in out
@@ -440,9 +575,10 @@ def test_text_for_a_person(study, capsys):
     assert err == ""
 
 
+@pytest.mark.filterwarnings("always::veilmark.errors.VeilmarkWarning")
 def test_malformed_lines_are_counted_and_the_first_are_named(study, capsys):
     bad = ["{", '{"user": "ann"}', line("ann", rows=[{"City": "SECRET"}]).strip(), *["oops"] * 7]
-    watch(study, line("ann", rows=ROWS[:1]) + "\n".join(bad) + "\n" + line("ann", rows=ROWS), "--json")
+    run(study, line("ann", rows=ROWS[:1]) + "\n".join(bad) + "\n" + line("ann", rows=ROWS), "--json")
     out, err = capsys.readouterr()
     got = json.loads(out)
     assert got["queries"] == 2
@@ -469,7 +605,7 @@ def test_malformed_lines_are_counted_and_the_first_are_named(study, capsys):
     ],
 )
 def test_errors(study, capsys, log, options, words):
-    watch(study, log, *options, "--json", code=2)
+    run(study, log, *options, "--json", code=2)
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("Error: ")
@@ -478,13 +614,13 @@ def test_errors(study, capsys, log, options, words):
 
 
 def test_an_empty_log_is_a_quiet_one(study, capsys):
-    watch(study, "\n", "--json")
+    run(study, "\n", "--json")
     assert json.loads(capsys.readouterr().out)["queries"] == 0
 
 
 def test_without_quasi_identifiers_it_is_said(study, capsys):
     study.write_text(study.read_text().replace("role: quasi", "role: other"))
-    watch(study, line("ann", rows=[{"Diagnosis": "HIV"}]))
+    run(study, line("ann", rows=[{"Diagnosis": "HIV"}]))
     assert "names no quasi-identifier" in capsys.readouterr().out
 
 
@@ -521,7 +657,7 @@ def test_ctrl_c_ends_the_log(study):
 def test_strict_stops_after_the_lines_before(study, capsys):
     good = line("ann", rows=ROWS[:1]), line("ann", rows=ROWS[1:2])
     for bad in ("{\n", line("ann", rows=[{}])):
-        watch(study, good[0] + bad + good[1] + "{", "--strict", "--exposure", "0.1,0.3", code=2)
+        run(study, good[0] + bad + good[1] + "{", "--strict", "--exposure", "0.1,0.3", code=2)
         out, err = capsys.readouterr()
         assert out.count("\n") == 1
         assert "(limit 10.00%)" in out

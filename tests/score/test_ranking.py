@@ -37,12 +37,12 @@ def test_each_draw_is_a_score_with_other_weights(options):
     with workbench.engine_of(STUDY) as engine:
         scorer = workbench.scorer_of(workbench.open_source(engine, STUDY), STUDY)
         part, _ = scorer.find(engine.open(SOURCE.slice(0, 40)).group(scorer.cells.columns), "part")
-    moved = {n: w * RNG.uniform(0.5, 1.5, (4, len(w))) for n, w in scorer.weights.items()}
+    moved = {n: (place, w * RNG.uniform(0.5, 1.5, (4, len(w)))) for n, (place, w) in scorer.stated.items()}
     drawn = scores_by_draw(part, moved, options)
     for d in range(4):
         roles = {"a": "quasi"}
         for name, letters in (("s", "uvw"), ("t", "pq")):
-            roles[name] = {"role": "sensitive", "weights": dict(zip(letters, moved[name][d].tolist(), strict=True))}
+            roles[name] = {"role": "sensitive", "weights": dict(zip(letters, moved[name][1][d].tolist(), strict=False))}
         want = Study.of(SOURCE, roles).score(SOURCE.slice(0, 40), options).scores
         for name, score in want.items():
             assert drawn[name][d] == pytest.approx(score.value, rel=1e-9)
@@ -65,6 +65,21 @@ def test_equals_change_places_when_weights_move():
     assert 0.4 < got.stability["tkl"].same_order < 0.6
     assert got.stability["tkl"].rank_range == {"table 1": (1, 2), "table 2": (1, 2)}
     assert got == workbench.compare_scores(study, [one, other], draws=500)
+
+
+def test_a_range_is_one_opinion():
+    """Two weights that differ by little stay in doubt, however many values each covers."""
+    n = 4000
+    source = pa.table({"a": ["x"] * (2 * n), "s": pa.array(range(2 * n))})
+    ranges = [{"to": n, "weight": 0.30}, {"from": n, "weight": 0.31}]
+    study = Study.of(source, {"a": "quasi", "s": {"role": "sensitive", "weights": {"ranges": ranges}}})
+    got = workbench.compare_scores(study, [source.slice(0, n), source.slice(n, n)], draws=300)
+    assert 0.4 < got.stability["tkl"].same_order < 0.7
+
+
+def test_an_empty_candidate():
+    got = workbench.compare_scores(STUDY, [SOURCE, SOURCE.slice(0, 0)], draws=10)
+    assert list(got.candidates) == ["table 2", "table 1"]
 
 
 def test_options_that_make_no_sense():

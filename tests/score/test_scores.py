@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
@@ -82,7 +83,7 @@ def cases(draw):
     names = [*quasi, *sensitive, "id"]
     row = st.fixed_dictionaries({n: st.sampled_from(VALUES.get(n, ["i", "j", "k"])) for n in names})
     rows = draw(st.lists(row, min_size=1, max_size=30))
-    chosen = draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=len(rows)))
+    chosen = draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=len(rows), unique=True))
     person = "id" if quasi and draw(st.booleans()) else None
     x = draw(st.sampled_from([1.0, 1.5, 3.0, math.inf]))
     return rows, chosen, list(quasi), list(sensitive), person, Options(x=x, cap=draw(st.booleans()))
@@ -154,6 +155,48 @@ def test_records_that_the_source_does_not_have(study):
     got = workbench.score(study, part, skip_unknown=True)
     assert (got.records, got.unknown_records) == (1, 1)
     assert got.scores["tkl"].value == pytest.approx(0.27736)
+
+
+def test_more_copies_than_the_source_has(study):
+    twice = pa.table(
+        {"Job": ["Lawyer"] * 2, "City": ["Calgary"] * 2, "Gender": ["Female"] * 2, "Diagnosis": ["Flu"] * 2}
+    )
+    with pytest.raises(DataError, match="1 of the 2 records"):
+        study.score(twice)
+    assert workbench.score(study, twice, skip_unknown=True).records == 1
+
+
+def test_the_cap_holds_everywhere(tmp_path):
+    table = pa.table({"a": ["x", "x", "y"], "s": ["p", "q", "p"], "t": ["u", "u", "v"]})
+    weights = {name: {"role": "sensitive", "weights": {"default": 0.9}} for name in "st"}
+    study = Study.of(table, {"a": "quasi", **weights})
+    got = workbench.score(study, options=Options(cap=True), records=tmp_path / "r.csv")
+    assert got.worst[0].tkl == got.scores["tkl_max"].value
+    assert sum(pa_csv.read_csv(tmp_path / "r.csv")["tkl"].to_pylist()) == pytest.approx(got.scores["tkl"].value)
+    assert sum(c.tkl for c in got.top_classes) == pytest.approx(got.scores["tkl"].value)
+
+
+def test_frames_and_files_of_the_same_values_match(tmp_path):
+    frame = pd.DataFrame({"a": [30.0, 31.5, 30.0], "b": [True, False, True], "s": ["u", "v", "u"]})
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    roles = {"a": "quasi", "b": "quasi", "s": {"role": "sensitive", "weights": {"default": 0.5}}}
+    assert Study.of(frame, roles).score(tmp_path / "d.csv").records == 3
+    assert Study.of(tmp_path / "d.csv", roles).score(frame).records == 3
+
+
+def test_a_column_called_like_a_score(tmp_path):
+    table = pa.table({"weight": [70, 80], "s": ["u", "v"]})
+    study = Study.of(table, {"s": {"role": "sensitive", "weights": {"default": 0.5}}})
+    with pytest.raises(DataError, match="has a column 'weight' already"):
+        workbench.score(study, records=tmp_path / "r.csv")
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_record_explained(study):
+    record = {"Job": "Lawyer", "City": "Calgary", "Gender": "Female", "Diagnosis": "Flu"}
+    assert study.explain(record).tkl == pytest.approx(0.27736)
+    with pytest.raises(DataError, match="No record of the source"):
+        study.explain({**record, "City": "Rome"})
 
 
 def test_each_record_is_written_in_the_published_order(study, tmp_path):

@@ -55,6 +55,19 @@ def test_ranges_that_make_no_sense(tmp_path, ranges, words):
         read_weights("d", {"ranges": ranges}, tmp_path)
 
 
+def test_missing_values_under_ranges(tmp_path):
+    with pytest.raises(WeightsError, match="under the key missing"):
+        weights_of({"ranges": [{"weight": 1}]}, ["5", None], tmp_path)
+    assert weights_of({"ranges": [{"weight": 1}], "missing": 0.5}, ["5", None], tmp_path) == [1, 0.5]
+
+
+@pytest.mark.parametrize("given", [{"ranges": [{"weight": 1}]}, {"ahp": "a.csv"}, {"model": "m.yaml"}])
+@pytest.mark.parametrize("bad", [-5.0, float("nan")])
+def test_defaults_that_are_no_weights(tmp_path, given, bad):
+    with pytest.raises(WeightsError, match="The weight of 'd' value 'default'"):
+        read_weights("d", {**given, "default": bad}, tmp_path)
+
+
 def test_ranges_of_texts(tmp_path):
     with pytest.raises(WeightsError, match="not all numbers"):
         weights_of({"ranges": [{"weight": 1}]}, ["x"], tmp_path)
@@ -68,10 +81,12 @@ def test_ahp_panel_and_hierarchy(tmp_path):
     panel = weights_of({"ahp": ["a.csv", "b.csv"]}, ["HIV", "Flu"], tmp_path)
     assert panel == pytest.approx([1 / 7, 6 / 7])
     assert weights_of({"ahp": "a.csv", "rescale": True}, ["HIV", "Flu"], tmp_path) == pytest.approx([0.25, 1])
-    within = weights_of({"ahp": "a.csv", "within": "top.csv"}, ["HIV", "Flu"], tmp_path)
-    assert within == pytest.approx([0.2 * 0.75, 0.8 * 0.75])
+    nested = weights_of({"ahp": "a.csv", "attributes": "top.csv"}, ["HIV", "Flu"], tmp_path)
+    assert nested == pytest.approx([0.2 * 0.75, 0.8 * 0.75])
+    with pytest.raises(WeightsError, match="rescale does not go with attributes"):
+        read_weights("d", {"ahp": "a.csv", "attributes": "top.csv", "rescale": True}, tmp_path)
     with pytest.raises(WeightsError, match="but not 'd'"):
-        read_weights("d", {"ahp": "a.csv", "within": "a.csv"}, tmp_path)
+        read_weights("d", {"ahp": "a.csv", "attributes": "a.csv"}, tmp_path)
 
 
 def test_a_data_model(tmp_path):

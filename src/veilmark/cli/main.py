@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import warnings
-from typing import Annotated, Any
+from contextlib import suppress
+from types import FrameType
+from typing import Annotated
 
 import typer
 
 from veilmark import __version__
-from veilmark.cli import measure, monitor, score, start, weights
+from veilmark.cli import anonymize, hierarchy, measure, monitor, score, start, weights
 from veilmark.cli.bars import show_progress
 from veilmark.errors import VeilmarkError
 
@@ -25,12 +28,16 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 start.register(app)
+hierarchy.register(app)
 measure.register(app)
 score.register(app)
 weights.register(app)
 monitor.register(app)
+anonymize.register(app)
 
 INTERRUPTED = 130
+ENDINGS = ("SIGTERM", "SIGHUP")
+WHOLE = "No unfinished output was left."
 
 
 def _version(asked: bool) -> None:
@@ -50,16 +57,41 @@ def _root(
 
 def run() -> None:
     """The `veilmark` command."""
+    for name in ENDINGS:
+        # A signal that is ignored stays so: that is what nohup does with SIGHUP.
+        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN:
+            signal.signal(getattr(signal, name), _stop)
     sys.exit(main(sys.argv[1:]))
 
 
+def _stop(number: int, frame: FrameType | None) -> None:
+    """End as Ctrl-C does, which removes temporary files; a second signal must not disturb that."""
+    for name in ENDINGS:
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 def main(arguments: list[str]) -> int:
-    """Run one command; the exit code is 0 done, 2 bad input, 1 anything else."""
-    warnings.showwarning = _show_warning
+    """Run one command; the exit code is 0 done, 2 bad input, 1 anything else.
+
+    Notes are shown at the end and only where all went well, so that an error is the one thing there is to read.
+    """
+    with warnings.catch_warnings(record=True) as notes:
+        code = _exit_code(arguments)
+    if code == 0:
+        for note in dict.fromkeys(str(note.message) for note in notes):
+            print(f"Note: {note}", file=sys.stderr)
+    return code
+
+
+def _exit_code(arguments: list[str]) -> int:
     try:
         with show_progress():
             code = app(args=arguments, standalone_mode=False, prog_name="veilmark")
     except typer.TyperException as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            return _help(error.format_message())
         return _fail(f"{error.format_message().rstrip('.')}. See: veilmark --help.", error.exit_code)
     except VeilmarkError as error:
         return _fail(str(error), error.exit_code)
@@ -74,17 +106,21 @@ def main(arguments: list[str]) -> int:
         if os.environ.get("VEILMARK_DEBUG"):
             raise
         return _fail(
-            f"Something went wrong inside veilmark ({type(error).__name__}: {error}). Nothing was written. Please "
-            "report it; VEILMARK_DEBUG=1 shows where it happened.",
+            f"Something went wrong inside veilmark ({type(error).__name__}: {' '.join(str(error).split())}). "
+            f"{WHOLE} Please report it; VEILMARK_DEBUG=1 shows where it happened.",
             1,
         )
-    return _fail("Stopped. Nothing was written.", 1) if code == INTERRUPTED else int(code or 0)
+    return _fail(f"Stopped. {WHOLE}", 1) if code == INTERRUPTED else int(code or 0)
+
+
+def _help(text: str) -> int:
+    """A verb was not given: help is the answer. Where typer draws it with Rich, it is shown already."""
+    if text:
+        print(text)
+    return 0
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"Error: {message}", file=sys.stderr)
+    with suppress(OSError):  # The terminal may be gone, which is what SIGHUP says.
+        print(f"Error: {message}", file=sys.stderr, flush=True)
     return code
-
-
-def _show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-    print(f"Note: {message}", file=sys.stderr)

@@ -1,13 +1,21 @@
-"""Results for a person to read."""
+"""Results for a person to read.
+
+Whatever comes from data, paths and studies goes through `literal`, and tables are folded, never cut off.
+"""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from veilmark.privacy.measures import AttributeMeasures, Measures, Risks
 from veilmark.score.ahp import AhpResult, HierarchyResult, PanelResult
@@ -16,6 +24,32 @@ from veilmark.score.datamodel import DataModel
 from veilmark.score.ranking import Ranking
 from veilmark.score.scores import Contribution, ScoreResult
 from veilmark.study import Study
+from veilmark.veil.anonymize import Anonymized
+
+if TYPE_CHECKING:
+    from veilmark.guess import Guess
+
+BAR = 24
+FOLDED = 8
+"""The least width of a column of texts; a terminal that has no room for it wraps the lines itself."""
+GAP = 2
+CARRIED = ("records", "tkl", "share")
+UNSEEN = ("Cc", "Cs", "Zl", "Zp")
+"""Unicode's categories of control characters, lone surrogates and line separators."""
+
+
+def literal(text: object, style: str = "") -> Text:
+    """A text as it is: nothing in it is markup, and control characters are shown, not obeyed."""
+    return Text("".join(repr(c)[1:-1] if unicodedata.category(c) in UNSEEN else c for c in str(text)), style)
+
+
+def guesses(found: Sequence[Guess], console: Console | None = None) -> None:
+    """What `veilmark init` prints."""
+    console = console or Console()
+    table = _table("What each column seems to be", "column", "role", "why")
+    for guess in found:
+        table.add_row(literal(guess.column), guess.role, literal(guess.reason))
+    _print(table, console)
 
 
 def measures(result: Measures, study: Study, data: Path | None = None, console: Console | None = None) -> None:
@@ -23,16 +57,15 @@ def measures(result: Measures, study: Study, data: Path | None = None, console: 
     console = console or Console()
     who = "records" if result.persons is None else "persons"
     people = "" if result.persons is None else f" of {result.persons:,} persons"
-    console.print(
-        f"\n[bold]{data or study.label}[/bold]: {result.records:,} records{people}, {result.classes:,} classes"
-    )
-    console.print(f"by {', '.join(study.quasi) or 'no quasi-identifier'}\n")
+    counts = f": {result.records:,} records{people}, {result.classes:,} classes"
+    console.print(Text.assemble("\n", literal(data or study.label, "bold"), counts))
+    console.print(Text.assemble(literal(f"by {', '.join(study.quasi) or 'no quasi-identifier'}"), "\n"))
     console.print(f"[bold]k = {result.k:,}[/bold]  {_in_words(result, who)}\n")
     if result.attributes:
-        console.print(_attributes(result.attributes))
-    console.print(_risks(result.risk, who))
+        _print(_attributes(result.attributes), console)
+    _print(_risks(result.risk, who), console)
     for line in _remarks(result, study):
-        console.print(line, style="dim")
+        console.print(literal(line, "dim"))
 
 
 def _in_words(result: Measures, who: str) -> str:
@@ -43,30 +76,57 @@ def _in_words(result: Measures, who: str) -> str:
     return f"every {one} shares its quasi-identifiers with at least {result.k - 1:,} others."
 
 
-def _table(title: str) -> Table:
-    return Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+def _table(title: str, *texts: str, numbers: Sequence[str] = ()) -> Table:
+    """A table with columns of texts and, to their right, of numbers."""
+    style = {"box": box.SIMPLE_HEAD, "pad_edge": False, "collapse_padding": True}
+    table = Table(title=literal(title, "bold"), title_justify="left", **style)  # type: ignore[arg-type]
+    for name in texts:
+        table.add_column(literal(name), overflow="fold")
+    for name in numbers:
+        table.add_column(name, overflow="fold", justify="right")
+    return table
+
+
+def _print(table: Table, console: Console) -> None:
+    """Print a table; where it is too wide, headings and texts are folded, and numbers stay whole."""
+    if not _fits(table, console):
+        for column in table.columns:
+            if column.justify == "right":
+                texts = map(str, (column.header, *column.cells))
+                column.width = max(cell_len(word) for text in texts for word in text.split())
+        least = sum((column.width or FOLDED) + GAP for column in table.columns) + GAP
+        table.width = least if least > console.width else None
+    console.print(table, crop=False)
+
+
+def _fits(table: Table, console: Console) -> bool:
+    return console.measure(table, options=console.options.update(width=1_000_000)).maximum <= console.width
+
+
+def _values(what: Mapping[str, str | None]) -> str:
+    return ", ".join(f"{name} = {_value(value)}" for name, value in what.items())
+
+
+def _value(value: str | None) -> str:
+    return "(missing)" if value is None else value
 
 
 def _attributes(attributes: dict[str, AttributeMeasures]) -> Table:
-    table = _table("Sensitive attributes, each number of the worst class")
-    table.add_column("attribute", overflow="fold", min_width=9)
-    for name in ("values (l)", "entropy l", "(c,l)", "t", "α", "β", "β+", "δ"):
-        table.add_column(name, justify="right")
+    numbers = ("values (l)", "entropy l", "(c,l)", "t", "α", "β", "β+", "δ")
+    table = _table("Sensitive attributes, each number of the worst class", "attribute", numbers=numbers)
     for name, a in attributes.items():
         d = a.diversity
         c = f"({d.recursive_c:.3g}, {d.recursive_l})" if d.recursive_c is not None else "-"
-        numbers = (a.t, a.alpha, a.beta_basic, a.beta_enhanced, a.delta)
-        table.add_row(name, str(d.distinct), f"{d.entropy:.2f}", c, *(f"{x:.3g}" for x in numbers))
+        others = (a.t, a.alpha, a.beta_basic, a.beta_enhanced, a.delta)
+        table.add_row(literal(name), str(d.distinct), f"{d.entropy:.2f}", c, *(f"{x:.3g}" for x in others))
     return table
 
 
 def _risks(risk: Risks, who: str) -> Table:
-    table = _table("Risk of re-identification")
-    table.add_column("intruder")
-    for name in ("highest", "mean", f"{who} over {risk.prosecutor.threshold:g}"):
-        table.add_column(name, justify="right")
+    numbers = ("highest", "mean", f"{who} over {risk.prosecutor.threshold:g}")
+    table = _table("Risk of re-identification", "intruder", numbers=numbers)
     named = {
-        "prosecutor: knows that the target is in the table": risk.prosecutor,
+        "prosecutor: knows who is in the table": risk.prosecutor,
         "journalist: has the population table": risk.journalist,
         "sample risk (Benedetti-Franconi)": risk.sample,
     }
@@ -99,12 +159,10 @@ def _remarks(result: Measures, study: Study) -> list[str]:
 def scores(result: ScoreResult, study: Study, published: Path | None = None, console: Console | None = None) -> None:
     """What `veilmark score` prints."""
     console = console or Console()
-    part = f"{result.records:,} of the source's {result.source_records:,} records"
-    console.print(f"\n[bold]{published or study.label}[/bold]: {part}\n")
+    part = f": {result.records:,} of the source's {result.source_records:,} records\n"
+    console.print(Text.assemble("\n", literal(published or study.label, "bold"), part))
     of = {"source": "the whole source", "record": "its worst record", "theory": "the largest there can be"}
-    table = _table("Misuseability")
-    for name, justify in (("score", "left"), ("value", "right"), (f"of {of[result.options.normalize]}", "right")):
-        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    table = _table("Misuseability", "score", numbers=("value", f"of {of[result.options.normalize]}"))
     names = {
         "m": f"M-Score (x={result.options.x:g})",
         "l_severity": "L-Severity",
@@ -114,59 +172,65 @@ def scores(result: ScoreResult, study: Study, published: Path | None = None, con
     for key, name in names.items():
         s = result.scores[key]
         table.add_row(name, f"{s.value:,.5g}", "-" if s.normalized is None else f"{s.normalized:.2%}")
-    console.print(table)
-    for title, parts in (("Classes that carry most of tkl", result.top_classes), ("Values", result.top_values)):
-        if parts:
-            console.print(_contributions(title, parts))
-    if result.worst:
-        console.print(f"The worst record: {result.worst[0]}.")
+    _print(table, console)
+    if result.top_classes:
+        _print(_top_classes(result.top_classes, console), console)
+    if result.top_values:
+        _print(_contributions("Values that carry most of tkl", "value", result.top_values), console)
+    for record in result.worst[:1]:
+        console.print(literal(f"The worst record: {_values(record.record)}. Its {record}."))
     if result.unknown_records:
         console.print(f"{result.unknown_records:,} records are not in the source and were left out.", style="dim")
 
 
-def _contributions(title: str, parts: Sequence[Contribution]) -> Table:
-    table = _table(title)
-    for name in (*parts[0].what,) if len({tuple(p.what) for p in parts}) == 1 else ("value",):
-        table.add_column(name)
-    for name in ("records", "tkl", "share"):
-        table.add_column(name, justify="right")
+def _top_classes(parts: Sequence[Contribution], console: Console) -> Table:
+    """A column for each quasi-identifier, where there is room for them side by side; else one for all."""
+    title, names = "Classes that carry most of tkl", tuple(parts[0].what)
+    table = _table(title, *names, numbers=CARRIED)
     for part in parts:
-        texts = ["(missing)" if v is None else v for v in part.what.values()]
-        if len(texts) == 1 and table.columns[0].header == "value":
-            texts = [f"{next(iter(part.what))} = {texts[0]}"]
-        table.add_row(*texts, f"{part.records:,}", f"{part.tkl:,.4g}", f"{part.share:.1%}")
+        table.add_row(*(literal(_value(v)) for v in part.what.values()), *_carried(part))
+    return table if _fits(table, console) else _contributions(title, "class", parts)
+
+
+def _contributions(title: str, heading: str, parts: Sequence[Contribution]) -> Table:
+    table = _table(title, heading, numbers=CARRIED)
+    for part in parts:
+        table.add_row(literal(_values(part.what)), *_carried(part))
     return table
+
+
+def _carried(part: Contribution) -> tuple[str, str, str]:
+    return f"{part.records:,}", f"{part.tkl:,.4g}", f"{part.share:.1%}"
 
 
 def ranking(result: Ranking, console: Console | None = None) -> None:
     """What `veilmark score --compare` prints."""
     console = console or Console()
-    table = _table("Candidates, least misuseable first")
-    table.add_column("table", overflow="fold")
-    for name in (
-        "records",
-        "tkl",
-        "of the source",
-        "L-Severity",
-        "M-Score",
-        f"rank if weights move ±{result.spread:.0%}",
-    ):
-        table.add_column(name, justify="right")
+    headings = ("records", "tkl", "of the source", "L-Severity", "M-Score", f"rank ±{result.spread:.0%}")
+    table = _table("Candidates, least misuseable first", "table", numbers=headings)
     for name, candidate in result.candidates.items():
         s = candidate.scores
         low, high = result.stability["tkl"].rank_range[name]
         share = "-" if s["tkl"].normalized is None else f"{s['tkl'].normalized:.2%}"
         numbers = (f"{s['tkl'].value:,.4g}", share, f"{s['l_severity'].value:,.4g}", f"{s['m'].value:,.4g}")
-        table.add_row(name, f"{candidate.records:,}", *numbers, str(low) if low == high else f"{low}-{high}")
-    console.print(table)
+        table.add_row(literal(name), f"{candidate.records:,}", *numbers, str(low) if low == high else f"{low}-{high}")
+    _print(table, console)
     same = result.stability["tkl"].same_order
-    console.print(f"In {same:.1%} of {result.draws:,} draws of other weights the order by tkl stays as it is.")
+    console.print(
+        f"The last column is the rank where weights move by up to ±{result.spread:.0%}. In {same:.1%} of "
+        f"{result.draws:,} draws of such weights the order by tkl stays as it is."
+    )
 
 
 def breach(result: Breach, study: Study, leaked: Path) -> None:
     """What `veilmark breach` prints."""
     console = Console()
     scores(result.score, study, leaked, console)
+    breach_in_words(result, console)
+
+
+def breach_in_words(result: Breach, console: Console) -> None:
+    """How bad it is, in a sentence or two."""
     severity = "-" if result.severity is None else f"{result.severity:.2%}"
     console.print(
         f"\n[bold]{severity}[/bold] of the source's tkl-Score leaked, with {result.share_of_records:.2%} of its "
@@ -175,20 +239,20 @@ def breach(result: Breach, study: Study, leaked: Path) -> None:
     )
 
 
-def ahp(result: AhpResult | PanelResult | HierarchyResult) -> None:
+def ahp(result: AhpResult | PanelResult | HierarchyResult, console: Console | None = None) -> None:
     """What `veilmark weights ahp` prints."""
-    console = Console()
+    console = console or Console()
     if isinstance(result, HierarchyResult):
         for name, values in result.items():
-            console.print(_weights(name, values))
+            _print(_weights(name, values), console)
         console.print(f"Consistency ratio {result.consistency_ratio:.4f} over all.")
         return
     found = result.result if isinstance(result, PanelResult) else result
-    console.print(_weights("Weights", found.by_name))
+    _print(_weights("Weights", found.by_name), console)
     verdict = "judgements agree" if found.consistency_ratio <= 0.1 else "judgements contradict each other: over 0.10"
     console.print(f"Consistency ratio {found.consistency_ratio:.4f} ({verdict}).")
     if found.revisit is not None:
-        console.print(f"To revisit first: {found.revisit}")
+        console.print(literal(f"To revisit first: {found.revisit}"))
     if isinstance(result, PanelResult) and result.concordance is not None:
         console.print(f"The experts' rankings agree to {result.concordance:.2f} (Kendall's W, 0 to 1).")
 
@@ -197,15 +261,37 @@ def data_model(model: DataModel) -> None:
     """What `veilmark weights model` prints."""
     console = Console()
     for name, values in model.weights().items():
-        console.print(_weights(name, values))
+        _print(_weights(name, values), console)
 
 
 def _weights(title: str, values: Mapping[str, float]) -> Table:
-    table = _table(title)
-    table.add_column("value")
-    table.add_column("weight", justify="right")
+    table = _table(title, "value", numbers=("weight",))
     table.add_column("")
     largest = max(values.values(), default=0.0) or 1.0
     for value, weight in sorted(values.items(), key=lambda pair: -pair[1]):
-        table.add_row(value, f"{weight:.5f}", "█" * round(24 * weight / largest))
+        table.add_row(literal(value), f"{weight:.5f}", "█" * round(BAR * weight / largest))
     return table
+
+
+def anonymized(result: Anonymized) -> None:
+    """What `veilmark anonymize` prints."""
+    console = Console()
+    plan, found = result.plan, result.verified
+    console.print(f"\n{result.records:,} records in {found.classes:,} classes; {plan.suppressed:,} suppressed.")
+    console.print(f"[bold]k = {result.k:,}[/bold], measured anew from the written file.\n")
+    if plan.recoding.levels:
+        levels = _table("Levels")
+        levels.add_column("attribute")
+        levels.add_column("level", justify="right")
+        for name, level in plan.recoding.levels.items():
+            levels.add_row(escape(name), str(level))
+        console.print(levels)
+    losses = _table("Loss")
+    losses.add_column("metric")
+    losses.add_column("value", justify="right")
+    for name, value in plan.loss.items():
+        losses.add_row(name, f"{value:,.5g}")
+    console.print(losses)
+    if plan.gap:
+        console.print(f"The search was cut short: another generalization may lose up to {plan.gap:.1%} less.")
+    console.print(f"Written to {escape(result.output)}.")

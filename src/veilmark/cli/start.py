@@ -32,13 +32,9 @@ def init(
         listed = [{"column": g.column, "role": g.role, "hierarchy": g.hierarchy, "reason": g.reason} for g in guesses]
         print_json({"output": str(output), "columns": listed})
         return
-    from rich.console import Console
-    from rich.table import Table
+    from veilmark.cli import show
 
-    table = Table("column", "role", "why")
-    for guess in guesses:
-        table.add_row(guess.column, guess.role, guess.reason)
-    Console().print(table)
+    show.guesses(guesses)
     typer.echo(f"Written to {output}. Read it, mend what is wrong, then: veilmark measure {output}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import io
 import math
 import re
 import shutil
@@ -10,27 +11,27 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
 from veilmark import cells, progress
 from veilmark.cells import Cells
 from veilmark.domain import Domain
+from veilmark.engines import files as paths
 from veilmark.engines import sql
-from veilmark.engines.files import FALLBACK, CsvFormat, CsvHead, check_columns, find_files, is_parquet, read_head
+from veilmark.engines.files import CsvFormat, check_columns, find_files, is_parquet, read_head
 from veilmark.engines.frames import is_relation, to_arrow
-from veilmark.errors import DataError, OptionError, VeilmarkError, VeilmarkWarning
+from veilmark.errors import DataError, OptionError, VeilmarkError, VeilmarkWarning, listing
 
 if TYPE_CHECKING:
     from veilmark.veil.recoding import Recoding
 
 DIALECT = sql.Dialect()
-NATIVE_ENCODINGS = ("utf-8", FALLBACK)
 BATCH_ROWS = 1 << 17
 PROBE_ROWS = 5_000
 FEW_VALUES = 1 << 16
@@ -50,7 +51,7 @@ class DuckDB:
         settings |= {"memory_limit": memory} if memory else {}
         try:
             self.connection = duckdb.connect(config=settings)
-            self.connection.execute("SET enable_progress_bar=true; SET enable_progress_bar_print=false")
+            self.connection.execute("SET enable_progress_bar=true; SET enable_progress_bar_print=false; SET TimeZone='UTC'")
         except duckdb.Error as error:
             self._drop_folder()
             raise OptionError(
@@ -89,21 +90,25 @@ class DuckDB:
             return ParquetTable(self, files, str(source))
         return CsvTable(self, files, str(source), csv)
 
-    def transcoded(self, path: Path, encoding: str) -> Path:
-        """A copy in UTF-8, in the engine's own folder."""
+    def transcoded(self, path: Path, encoding: str, one_line_end: bool = False) -> Path:
+        """A copy in UTF-8, unpacked, in the engine's own folder; with `one_line_end` every line ends in a newline."""
         target = self._folder / f"{self._next()}.csv"
-        with (
-            pa.input_stream(str(path), compression="detect") as stream,
-            codecs.getreader(encoding)(stream) as text,
-            target.open("w", encoding="utf-8", newline="") as out,
-        ):
-            try:
-                shutil.copyfileobj(text, out, 1 << 20)
-            except UnicodeError as error:
-                raise DataError(
-                    f"'{path}' is not written in {encoding}: {error}. Name its encoding in the study: "
-                    "source: {path: …, encoding: …}."
-                ) from None
+        letters = codecs.getincrementaldecoder(encoding)()
+        decoder = io.IncrementalNewlineDecoder(letters, translate=True) if one_line_end else letters
+        try:
+            with target.open("wb") as out:
+                for chunk in chain(paths.chunks(path), [b""]):
+                    out.write(decoder.decode(chunk, final=not chunk).encode())
+        except UnicodeError:
+            raise EncodingError(
+                f"'{path}' is not written in {encoding}: it holds bytes that mean nothing there. Name its encoding "
+                "in the study: source: {path: …, encoding: …}."
+            ) from None
+        except OSError as error:
+            raise VeilmarkError(
+                f"'{path}' must be copied to a temporary folder to be read, and that failed: "
+                f"{error.strerror or error}. Free space there, or set TMPDIR to a folder with more."
+            ) from None
         return target
 
     def run(self, statement: str) -> pa.Table:
@@ -158,7 +163,7 @@ class DuckTable:
     def _run(self, statement: str, doing: str = "Reading") -> pa.Table:
         try:
             with progress.step(f"{doing} {self.label}", self.engine.share_done):
-                return self.engine.run(statement)
+                return self.engine.execute(statement) if statement.startswith("CREATE") else self.engine.run(statement)
         except duckdb.Error as error:
             raise _explain(error, self.label) from None
 
@@ -215,7 +220,7 @@ class DuckTable:
 
     def domain(self, column: str) -> Domain:
         """The distinct values of a column."""
-        values = self._run(sql.distinct(DIALECT, self.name, column))[column]
+        values = self._run(sql.distinct(DIALECT, self.name, column)).column(0)
         return Domain.of(values.combine_chunks(), column)
 
     def _looks_small(self, columns: Sequence[str]) -> bool:
@@ -226,14 +231,31 @@ class DuckTable:
         found = self._run(f"SELECT {counts} FROM ({sql.head(self.name, PROBE_ROWS)})")
         return _small([column[0].as_py() for column in found.columns])
 
-    def group_persons(self, columns: Sequence[str], quasi: Sequence[str], person: str) -> Cells:
-        """The distinct combinations, with the distinct persons who have no second combination of `quasi`."""
-        statement = sql.group_persons(DIALECT, self.name, self._kinds(columns), quasi, person)
-        return cells.encode(self._run(statement, "Grouping"), columns)
+    def group_persons(
+        self, quasi: Sequence[str], sensitive: Sequence[str], person: str
+    ) -> list[tuple[Cells, pa.Table]]:
+        """Cells with persons over `quasi`, then over `quasi` and each sensitive attribute; the rows are read once."""
+        visits, wander = f"{self.name}_visits", f"{self.name}_wander"
+        columns = [*quasi, *sensitive]
+        statements = {
+            visits: sql.visits(DIALECT, self.name, self._kinds(columns), person),
+            wander: sql.wander(visits, len(quasi)),
+        }
+        try:
+            for name, statement in statements.items():
+                self._run(f"CREATE TEMP TABLE {name} AS {statement}", "Grouping")
+            base = list(range(len(quasi)))
+            chosen = [base, *([*base, len(quasi) + i] for i in range(len(sensitive)))]
+            return [self._group_visits(visits, wander, columns, places) for places in chosen]
+        finally:
+            for name in statements:
+                self.engine.execute(f"DROP TABLE IF EXISTS {name}")
 
-    def wanderers(self, columns: Sequence[str], quasi: Sequence[str], person: str) -> pa.Table:
-        """The distinct (columns, `person`) of those who have several combinations of `quasi`."""
-        return self._run(sql.wanderers(DIALECT, self.name, self._kinds(columns), quasi, person), "Grouping")
+    def _group_visits(
+        self, visits: str, wander: str, columns: Sequence[str], places: Sequence[int]
+    ) -> tuple[Cells, pa.Table]:
+        found = cells.encode(self._run(sql.group_visits(visits, wander, places)), [columns[i] for i in places])
+        return found, self._run(sql.wanderers(visits, wander, places))
 
     def _kinds(self, columns: Sequence[str]) -> dict[str, str]:
         return {c: self.columns[c] for c in columns}
@@ -255,19 +277,18 @@ class FrameTable(DuckTable):
 
 
 class ParquetTable(DuckTable):
-    """One or more Parquet files."""
+    """One or more Parquet files with the same columns."""
 
     def __init__(self, engine: DuckDB, files: Sequence[Path], label: str) -> None:
         self._files = [str(f) for f in files]
-        try:
-            self._schema = pq.read_schema(self._files[0])
-        except (OSError, pa.ArrowException) as error:
-            raise DataError(f"'{files[0]}' cannot be read as Parquet: {str(error).splitlines()[0]}") from None
+        self._schema = paths.read_schema(files[0])
         check_columns(self._schema.names, files[0])
+        for file in files[1:]:
+            paths.check_types(files[0], self._schema, file, paths.read_schema(file))
         super().__init__(engine, label)
 
     def _create(self) -> None:
-        listed = ", ".join(sql.literal(f) for f in self._files)
+        listed = ", ".join(sql.literal(paths.as_pattern(Path(f))) for f in self._files)
         try:
             self.engine.connection.execute(f"CREATE TEMP VIEW {self.name} AS FROM read_parquet([{listed}])")
         except duckdb.Error as error:
@@ -287,57 +308,103 @@ class CsvTable(DuckTable):
     """One or more CSV files with the same columns; every value is kept as the text it is."""
 
     def __init__(self, engine: DuckDB, files: Sequence[Path], label: str, given: CsvFormat | None) -> None:
-        self._files = list(files)
         self._given = given or CsvFormat()
-        self._head = read_head(files[0], given)
-        for file in files[1:]:
-            _check_same(files[0], self._head, file, read_head(file, given))
-        self._encoding = self._head.encoding
+        heads = [read_head(f, given) for f in files]
+        self._head = heads[0]
+        self._encodings = {f: head.encoding for f, head in zip(files, heads, strict=True)}
+        for file, head in zip(files, heads, strict=True):
+            paths.check_alike(files[0], self._head, file, head)
+        self._one_line_end = any(head.mixed_ends for head in heads)
         super().__init__(engine, label)
-        if self._encoding == FALLBACK and not self._given.encoding:
-            self._warn_of_fallback()
+        self._tell_fallback(files)
 
     def _create(self) -> None:
-        files = self._files
-        if self._encoding not in NATIVE_ENCODINGS:
-            files = [self.engine.transcoded(f, self._encoding) for f in files]
         head = self._head
         options = {
             "columns": "{" + ", ".join(f"{sql.literal(c)}: 'VARCHAR'" for c in head.columns) + "}",
             "delim": sql.literal(head.delimiter),
             "quote": sql.literal(head.quote),
             "escape": sql.literal(head.quote),
-            "encoding": sql.literal(self._encoding if self._encoding in NATIVE_ENCODINGS else "utf-8"),
+            "skip": str(head.skip),
         }
-        listed = ", ".join(sql.literal(str(f)) for f in files)
+        listed = ", ".join(sql.literal(paths.as_pattern(self._readable(f))) for f in self._encodings)
         given = ", ".join(f"{name}={value}" for name, value in options.items())
-        self.engine.connection.execute(
-            f"CREATE OR REPLACE TEMP VIEW {self.name} AS "
-            f"FROM read_csv([{listed}], auto_detect=false, header=true, strict_mode=true, {given})"
-        )
+        try:
+            self.engine.connection.execute(
+                f"CREATE OR REPLACE TEMP VIEW {self.name} AS "
+                f"FROM read_csv([{listed}], auto_detect=false, header=true, strict_mode=true, {given})"
+            )
+        except duckdb.Error as error:
+            raise _explain(error, self.label) from None
+
+    def _readable(self, file: Path) -> Path:
+        """The file where the engine can read it as it is, else a copy."""
+        encoding = self._encodings[file]
+        if encoding == "utf-8" and not self._one_line_end and file.suffix not in paths.UNPACKED_HERE:
+            return file
+        try:
+            return self.engine.transcoded(file, encoding, self._one_line_end)
+        except EncodingError:
+            if encoding != "utf-8" or self._given.encoding:
+                raise
+            self._encodings[file] = paths.whole_encoding(file)
+            return self._readable(file)
 
     def _run(self, statement: str, doing: str = "Reading") -> pa.Table:
         try:
             return super()._run(statement, doing)
-        except NotUtf8Error:
-            if self._given.encoding:
-                raise
-            self._warn_of_fallback()
-            self._encoding = FALLBACK
-            self._create()
-            return super()._run(statement, doing)
+        except CsvError as error:
+            self._mend(error)
+            return self._run(statement, doing)
 
-    def _warn_of_fallback(self) -> None:
-        warnings.warn(
-            f"'{self.label}' is not UTF-8, so it was read as Latin-1. Where letters look wrong, name its "
-            "encoding in the study: source: {path: …, encoding: cp1252}.",
-            VeilmarkWarning,
-            stacklevel=3,
-        )
+    def write_recoded(self, *arguments: Any, **options: Any) -> None:
+        """Write the columns with the recoding applied, in one streaming pass."""
+        try:
+            super().write_recoded(*arguments, **options)
+        except CsvError as error:
+            self._mend(error)
+            self.write_recoded(*arguments, **options)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows in their order; an error is too late to read the file otherwise."""
+        try:
+            yield from super().batches()
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
+            raise _explain(error, self.label) from None
+
+    def _mend(self, error: CsvError) -> None:
+        """Have the files read otherwise after the engine refused them; raise the error where nothing is left to try."""
+        before = dict(self._encodings)
+        if isinstance(error, EncodingError):
+            doubtful = [] if self._given.encoding else [f for f, encoding in before.items() if encoding == "utf-8"]
+            self._encodings |= {f: paths.whole_encoding(f) for f in doubtful}
+            mended = self._encodings != before
+        else:
+            mended = not self._one_line_end and any(paths.has_mixed_ends(f) for f in before)
+            self._one_line_end |= mended
+        if not mended:
+            raise error
+        self._create()
+        self._tell_fallback([f for f in before if self._encodings[f] != before[f]])
+
+    def _tell_fallback(self, files: Sequence[Path]) -> None:
+        for encoding, name in paths.FALLBACKS.items():
+            read = [f for f in files if self._encodings[f] == encoding]
+            if read and not self._given.encoding:
+                warnings.warn(
+                    f"Not UTF-8, so read as {name}: {listing(read)}. Where letters look wrong, name the encoding in "
+                    "the study: source: {path: …, encoding: …}.",
+                    VeilmarkWarning,
+                    stacklevel=3,
+                )
 
 
-class NotUtf8Error(DataError):
-    """A CSV file has bytes that are not UTF-8."""
+class CsvError(DataError):
+    """A CSV file cannot be read as it was tried."""
+
+
+class EncodingError(CsvError):
+    """A CSV file has bytes that mean nothing in the encoding it was read in."""
 
 
 def _small(sizes: Sequence[int]) -> bool:
@@ -362,43 +429,63 @@ def _kind(column_type: str) -> str:
     return "nested" if column_type.endswith("]") or "(" in column_type or column_type == "BLOB" else "other"
 
 
-def _check_same(first: Path, head: CsvHead, file: Path, other: CsvHead) -> None:
-    if other.columns != head.columns or other.delimiter != head.delimiter:
-        raise DataError(
-            f"'{file}' does not have the same columns as '{first}': {', '.join(other.columns)} against "
-            f"{', '.join(head.columns)}. Files that one pattern names must have the same columns in one order."
-        )
-
-
 CSV_ROW = re.compile(r"CSV Error on Line: (\d+)")
 CSV_WIDTH = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
+PARQUET_CAST = re.compile(r'reading file "(.*?)": failed to cast column "(.*?)" from type (.*?) to (.*?): ')
+CAST = re.compile(
+    r"(?: to|destination type) (U?INT\d+|FLOAT|DOUBLE|BOOL|DATE|TIMESTAMP)(?: when casting from source column (.*))?$"
+)
+SHOWS_VALUES = (duckdb.ConversionException, duckdb.OutOfRangeException)
+SHOWS_NO_VALUES = (duckdb.BinderException, duckdb.CatalogException, duckdb.IOException)
 
 
-def _explain(error: duckdb.Error, label: str) -> VeilmarkError:
+def _explain(error: Exception, label: str) -> VeilmarkError:
     """DuckDB's error as a paragraph that shows no row of the data."""
     text = str(error)
     row = CSV_ROW.search(text)
     line = f"line {row.group(1)} of '{label}'" if row else f"'{label}'"
     width = CSV_WIDTH.search(text)
     if width:
-        return DataError(
+        return CsvError(
             f"The {line} has {width.group(2)} fields where the first line names {width.group(1)} columns. Mend the "
             "line (a stray delimiter, or a quote that is not closed, is the usual cause), or export the table again."
         )
     if "not utf-8 encoded" in text:
-        return NotUtf8Error(f"The {line} is not UTF-8 text. Name the file's encoding in the study: encoding: cp1252.")
+        return EncodingError(f"The {line} is not UTF-8 text. Name the file's encoding in the study: encoding: cp1252.")
     if "aximum line size" in text:
         return DataError(f"The {line} is longer than 2 MB: probably a quote is not closed, or it is not a CSV file.")
     if "unterminated quote" in text and row:
-        return DataError(f"The {line} has a quote that is opened and not closed rightly. Mend it and try again.")
+        return CsvError(f"The {line} has a quote that is opened and not closed rightly. Mend it and try again.")
+    if row or "state machine reached an invalid state" in text:
+        where = f"The {line}" if row else f"A line of {line}"
+        return CsvError(
+            f"{where} is not written as CSV: its quotes or its line end are not those of the other lines. Mend it, or "
+            "export the table again."
+        )
     if isinstance(error, duckdb.OutOfMemoryException):
         return VeilmarkError(
             f"Reading '{label}' needs more memory, or more disk for temporary files, than there is: "
             f"{text.splitlines()[0]} Give --memory a larger size, or free space in the temporary folder."
         )
-    where = line if row is None else f"The {line}"
-    return DataError(f"{where} cannot be read: {_first_sentence(text)}")
+    return _explain_value(error, label) or DataError(f"'{label}' cannot be read: {_first_sentence(error)}")
 
 
-def _first_sentence(text: str) -> str:
-    return re.sub(r"^[\w ]+ Error: ", "", text.splitlines()[0])[:300]
+def _explain_value(error: Exception, label: str) -> DataError | None:
+    """What is said of a value that does not fit its type, without the value."""
+    cast = PARQUET_CAST.search(str(error))
+    if cast:
+        return paths.types_differ(cast.group(2), cast.group(1), cast.group(3), cast.group(4))
+    if not isinstance(error, SHOWS_VALUES):
+        return None
+    found = CAST.search(str(error).splitlines()[0])
+    kind = f" {found.group(1)}" if found else ""
+    column = f" of column '{found.group(2)}'" if found and found.group(2) else ""
+    return DataError(
+        f"A value{column} in '{label}' does not fit the type{kind} that it is read as. Write the column as text."
+    )
+
+
+def _first_sentence(error: Exception) -> str:
+    """DuckDB's own words, up to where they might quote the data."""
+    text = re.sub(r"^[\w ]+ Error: ", "", str(error).splitlines()[0])[:300]
+    return text if isinstance(error, SHOWS_NO_VALUES) else re.split(r"(?<!\w)['\"]", text)[0].rstrip()

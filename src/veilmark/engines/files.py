@@ -1,7 +1,8 @@
 """Source files: which there are, and how a CSV is written (delimiter, quote, encoding, header).
 
-Only the beginning of a file is read here. Nothing is guessed that could drop or split rows: the engine reads with
-exactly what is found here, and stops at a row that does not fit.
+Only the beginning of a file is read here, and the whole only where it is not UTF-8 or the engine refused it. Nothing
+is guessed that could drop or split rows: the engine reads with exactly what is found here, and stops at a row that
+does not fit.
 """
 
 from __future__ import annotations
@@ -10,18 +11,32 @@ import codecs
 import csv
 import glob
 import io
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from veilmark.errors import DataError, did_you_mean, listing
+from veilmark.errors import DataError, OptionError, did_you_mean, listing
 
 HEAD_BYTES = 1 << 20
 DELIMITERS = ",;\t|"
-FALLBACK = "latin-1"
+FALLBACKS = {"cp1252": "Windows-1252", "latin-1": "Latin-1"}
 PARQUET = (".parquet", ".pq")
+UNPACKED_HERE = (".bz2", ".lz4")
+PACKED = {
+    rb"\x1f\x8b": "gzip",
+    rb"\x28\xb5\x2f\xfd": "Zstandard",
+    rb"\x04\x22\x4d\x18": "lz4",
+    rb"BZh[1-9]1AY&SY": "bzip2",
+    rb"\xfd7zXZ\0": "xz",
+    rb"PK\x03\x04": "zip, as Excel workbooks are too",
+}
+SEPARATOR_LINE = re.compile('"?sep=(.)"?', re.IGNORECASE)
+WRITTEN = {"delimiter": "the delimiter", "quote": "the quote", "skip": "the number of lines before the column names"}
 BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
@@ -33,15 +48,28 @@ class CsvFormat:
     quote: str | None = None
     encoding: str | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("delimiter", "quote"):
+            value = getattr(self, name)
+            if value is not None and (len(value) != 1 or value in "\r\n\0"):
+                raise OptionError(
+                    f"The {name} {value!r} of the source is not one character, and it must be exactly one, such as "
+                    """';' or '"' (a tab is written "\\t", in double quotes). Leave it out to have it found."""
+                )
+        if self.quote is not None and not self.quote.isascii():
+            raise OptionError(f"The quote {self.quote!r} of the source must be an ASCII character, such as '\"'.")
+
 
 @dataclass(frozen=True)
 class CsvHead:
-    """What the beginning of a CSV file says."""
+    """What the beginning of a CSV file says; `skip` lines stand before the column names."""
 
     columns: tuple[str, ...]
     delimiter: str
     quote: str
     encoding: str
+    skip: int = 0
+    mixed_ends: bool = False
 
 
 def find_files(pattern: str | Path) -> list[Path]:
@@ -53,7 +81,9 @@ def find_files(pattern: str | Path) -> list[Path]:
         )
     if path.exists():
         return [path]
-    found = sorted(Path(p) for p in glob.glob(str(pattern), recursive=True) if Path(p).is_file())
+    folder = next((p for p in path.parents if p.is_dir()), path.parent)
+    names = glob.glob(str(path.relative_to(folder)), root_dir=folder, recursive=True)
+    found = sorted(folder / name for name in names if (folder / name).is_file())
     if not found:
         raise DataError(f"There is no file '{pattern}'.{_nearby(path)} Check the name and the folder.")
     return found
@@ -70,33 +100,84 @@ def is_parquet(path: Path) -> bool:
     return path.suffix.lower() in PARQUET
 
 
+def as_pattern(path: Path) -> str:
+    """The pattern that names this file alone, for an engine that reads every name as a pattern."""
+    return re.sub(r"[\[*?]", r"[\g<0>]", path.as_posix())
+
+
 def read_head(path: Path, given: CsvFormat | None = None) -> CsvHead:
     """Find a CSV file's delimiter, quote, encoding and column names from its first lines."""
     given = given or CsvFormat()
     data = _first_bytes(path)
-    if not data.strip(b"\r\n\0 "):
-        raise DataError(f"'{path}' is empty. A table needs a line of column names and at least one record.")
-    encoding = given.encoding or _encoding(data, path)
-    text = _decode(data, encoding, path)
-    lines = text.splitlines()
+    encoding = _known(given.encoding, path) if given.encoding else _encoding(data, path)
+    text = _decode(data, encoding, path).removeprefix("\ufeff")
+    lines = list(io.StringIO(text, newline=""))
     if len(lines) > 1 and len(data) == HEAD_BYTES:
         lines = lines[:-1]
+    skip, separator = _preamble(lines)
+    if skip == len(lines):
+        raise DataError(f"'{path}' is empty. A table needs a line of column names and at least one record.")
     quote = given.quote or _quote(text)
-    delimiter = given.delimiter or _delimiter(lines[:50], quote)
+    delimiter = given.delimiter or separator or _delimiter(lines[skip : skip + 50], quote)
+    if delimiter == quote:
+        raise OptionError(
+            f"'{path}' cannot have {quote!r} both between its fields and around them. Name another delimiter or quote "
+            "in the study: source: {path: …, delimiter: …, quote: …}."
+        )
     try:
-        header = next(csv.reader(io.StringIO(text), delimiter=delimiter, quotechar=quote), [])
+        header = next(csv.reader(lines[skip:], delimiter=delimiter, quotechar=quote), [])
     except csv.Error as error:
         raise DataError(f"The first line of '{path}' cannot be read as column names: {error}.") from None
-    return CsvHead(check_columns([h.lstrip("\ufeff") for h in header], path), delimiter, quote, encoding)
+    columns = check_columns(header, path)
+    ends = {_line_end(line) for line in lines[: skip + 1]} - {""}
+    return CsvHead(columns, delimiter, quote, encoding, skip, len(ends) > 1)
 
 
-def _first_bytes(path: Path) -> bytes:
+def _decode(data: bytes, encoding: str, path: Path) -> str:
+    try:
+        return codecs.getincrementaldecoder(encoding)("replace").decode(data)
+    except UnicodeError:
+        raise DataError(
+            f"'{path}' is not written in {encoding}: its first bytes are not those of such a file. Leave the encoding "
+            "out to have it found, or name another, such as utf-16-le."
+        ) from None
+
+
+def _preamble(lines: Sequence[str]) -> tuple[int, str | None]:
+    """How many lines stand before the column names, and the delimiter that Excel's line `sep=;` among them names."""
+    separator = None
+    for skip, line in enumerate(lines):
+        mark = SEPARATOR_LINE.fullmatch(line.rstrip("\r\n"))
+        if mark and separator is None:
+            separator = mark.group(1)
+        elif line.strip():
+            return skip, separator
+    return len(lines), separator
+
+
+def _line_end(line: str) -> str:
+    return line[len(line.rstrip("\r\n")) :]
+
+
+def chunks(path: Path) -> Iterator[bytes]:
+    """A file's bytes, unpacked, piece by piece."""
     try:
         with pa.input_stream(str(path), compression="detect") as stream:
-            data: bytes = stream.read(HEAD_BYTES)
+            while chunk := stream.read(HEAD_BYTES):
+                yield chunk
     except (OSError, pa.ArrowException) as error:
         reason = (getattr(error, "strerror", None) or str(error)).strip().rstrip(".").split("\n")[0]
         raise DataError(f"'{path}' cannot be read: {reason}. Is it whole, and may you read it?") from None
+
+
+def _first_bytes(path: Path) -> bytes:
+    data = next(chunks(path), b"")
+    for magic, name in PACKED.items():
+        if re.match(magic, data):
+            raise DataError(
+                f"'{path}' is packed ({name}), so it cannot be read as CSV. Unpack it or export the table as CSV; "
+                "packed files are read where their names end in .gz, .zst, .bz2 or .lz4."
+            )
     if len(data) == HEAD_BYTES and b"\n" not in data and b"\r" not in data:
         raise DataError(f"The first line of '{path}' is longer than 1 MB: this is not a CSV file with column names.")
     return data
@@ -116,19 +197,47 @@ def _encoding(data: bytes, path: Path) -> str:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(data)
     except UnicodeDecodeError:
-        return FALLBACK
+        return whole_encoding(path)
     return "utf-8"
 
 
-def _decode(data: bytes, encoding: str, path: Path) -> str:
+def whole_encoding(path: Path) -> str:
+    """UTF-8, else the first fallback that every byte of the file has a letter in."""
+    return next((e for e in ("utf-8", *FALLBACKS) if _is_written_in(path, e)), "latin-1")
+
+
+def _is_written_in(path: Path, encoding: str) -> bool:
+    decoder = codecs.getincrementaldecoder(encoding)()
     try:
-        decoder = codecs.getincrementaldecoder(encoding)("replace")
-    except LookupError:
+        for chunk in chain(chunks(path), [b""]):
+            decoder.decode(chunk, final=not chunk)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def has_mixed_ends(path: Path) -> bool:
+    """Whether lines end in more than one way, or values hold other line ends than the lines."""
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("latin-1")(), translate=False)
+    for chunk in chain(chunks(path), [b""]):
+        decoder.decode(chunk, final=not chunk)
+        if isinstance(decoder.newlines, tuple):
+            return True
+    return False
+
+
+def _known(encoding: str, path: Path) -> str:
+    """Python's name of an encoding."""
+    try:
+        b" ".decode(encoding, "ignore")
+        name = codecs.lookup(encoding).name
+        codecs.getincrementaldecoder(name)
+    except (LookupError, UnicodeError):
         raise DataError(
             f"'{encoding}' is not an encoding that Python knows, so '{path}' cannot be read. "
             "Use a name such as utf-8, latin-1, cp1252 or utf-16."
         ) from None
-    return decoder.decode(data)
+    return "utf-8" if name == "utf-8-sig" else name
 
 
 def _quote(text: str) -> str:
@@ -173,3 +282,66 @@ def check_columns(names: Sequence[str], path: Path | str) -> tuple[str, ...]:
             "apart). Rename or drop all but one."
         )
     return tuple(names)
+
+
+def check_alike(first: Path, head: CsvHead, file: Path, other: CsvHead) -> None:
+    """CSV files of one pattern must be written alike. Their first lines may be data, so that no name is shown."""
+    differ = [i for i, (a, b) in enumerate(zip_longest(head.columns, other.columns), 1) if a != b]
+    if differ:
+        raise DataError(
+            f"'{file}' does not have the same columns as '{first}': it has {len(other.columns)} against "
+            f"{len(head.columns)}, and {len(differ)} differ, the first in place {differ[0]}. Files that one pattern "
+            "names must have the same columns in one order, each with a first line of column names."
+        )
+    for name, what in WRITTEN.items():
+        a, b = getattr(head, name), getattr(other, name)
+        if a != b:
+            raise DataError(
+                f"'{file}' is not written as '{first}' is: {what} is {b!r} against {a!r}. Files that one pattern names "
+                "must be written alike. Export them again in one form."
+            )
+
+
+def read_schema(path: Path) -> pa.Schema:
+    """The columns of a Parquet file."""
+    try:
+        return pq.read_schema(str(path))
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(f"'{path}' cannot be read as Parquet: {str(error).splitlines()[0]}") from None
+
+
+def check_types(first: Path, schema: pa.Schema, file: Path, other: pa.Schema) -> None:
+    """Parquet files of one pattern must have the first one's columns, in types that fit into it without loss."""
+    missing = [name for name in schema.names if name not in other.names]
+    if missing:
+        raise DataError(
+            f"'{file}' lacks {listing(missing)} among its columns, which '{first}' has. Files that one pattern names "
+            "must have the same columns."
+        )
+    for field in schema:
+        kind = other.field(field.name).type
+        if not _fits(_plain(kind), _plain(field.type)):
+            raise types_differ(field.name, str(file), str(kind), str(field.type))
+
+
+def types_differ(column: str, file: str, kind: str, wanted: str) -> DataError:
+    return DataError(
+        f"Column '{column}' of '{file}' has the type {kind}, which does not fit the type {wanted} that it has in the "
+        "first file of the pattern. Write it with one type in all of them."
+    )
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type without the ways in which Arrow stores it."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.string() if pa.types.is_large_string(kind) or pa.types.is_string_view(kind) else kind
+
+
+def _fits(kind: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_integer(kind) and pa.types.is_integer(wanted):
+        return True  # a number too large for the first file's type stops the query, so that nothing is lost
+    try:
+        both = pa.unify_schemas([pa.schema({"": wanted}), pa.schema({"": kind})], promote_options="permissive")
+    except pa.ArrowException:
+        return False
+    return bool(both.field(0).type == wanted)

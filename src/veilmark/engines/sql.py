@@ -5,7 +5,7 @@ Differences between engines are the constants of a `Dialect`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -38,49 +38,57 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+# Columns are called c0, c1, … in results, in the order they were asked for, so that no name of the data can clash.
+
+
 def group(dialect: Dialect, table: str, columns: Mapping[str, str]) -> str:
-    """Distinct combinations of columns (name: kind) with `records`."""
-    chosen = [f"{dialect.clean(name, kind)} AS {dialect.name(name)}" for name, kind in columns.items()]
-    by = ", ".join(str(i + 1) for i in range(len(chosen)))
-    return f"SELECT {', '.join([*chosen, 'count(*) AS records'])} FROM {table}" + (f" GROUP BY {by}" if by else "")
+    """Distinct combinations of columns (name: kind), and how many records each has."""
+    by = _positions(len(columns))
+    return f"SELECT {_cleaned(dialect, columns)}count(*) AS records FROM {table}" + (f" GROUP BY {by}" if by else "")
 
 
 def distinct(dialect: Dialect, table: str, column: str) -> str:
     """The distinct values of a column."""
-    return f"SELECT DISTINCT {dialect.name(column)} FROM {table}"
+    return f"SELECT DISTINCT {dialect.name(column)} AS c0 FROM {table}"
 
 
-def group_persons(dialect: Dialect, table: str, columns: Mapping[str, str], quasi: Sequence[str], person: str) -> str:
-    """Distinct combinations with `records` and `settled`, the persons who have no second `quasi`."""
-    names = "".join(f"visits.{dialect.name(name)}, " for name in columns)
-    by = f" GROUP BY {names[:-2]}" if columns else ""
+def visits(dialect: Dialect, table: str, columns: Mapping[str, str], person: str) -> str:
+    """Distinct combinations of columns and person (`who`), and how many records (`n`) each has."""
+    chosen = f"{_cleaned(dialect, columns)}{dialect.name(person)} AS who, count(*) AS n"
+    return f"SELECT {chosen} FROM {table} GROUP BY {_positions(len(columns) + 1)}"
+
+
+def wander(visits: str, quasi: int) -> str:
+    """The persons of a table of visits who have several combinations of its first `quasi` columns."""
+    pairs = f"SELECT DISTINCT {_listed('', range(quasi))}who FROM {visits}"
+    return f"SELECT who FROM ({pairs}) AS pairs GROUP BY who HAVING count(*) > 1"
+
+
+def group_visits(visits: str, wander: str, columns: Sequence[int]) -> str:
+    """Distinct combinations of some columns of visits, their records, and their persons who do not wander."""
+    own = f"SELECT {_listed('', columns)}who, sum(n) AS n FROM {visits} GROUP BY {_positions(len(columns) + 1)}"
+    by = _positions(len(columns))
     return (
-        f"WITH {_visits(dialect, table, columns, person)}, {_wander(dialect, quasi)} "
-        f"SELECT {names}sum(visits.n) AS records, count(*) FILTER (WHERE wander.who IS NULL) AS settled "
-        f"FROM visits LEFT JOIN wander ON visits.who = wander.who{by}"
+        f"SELECT {_listed('own.', columns)}sum(own.n) AS records, count(*) FILTER (WHERE w.who IS NULL) AS settled "
+        f"FROM ({own}) AS own LEFT JOIN {wander} AS w ON own.who = w.who" + (f" GROUP BY {by}" if by else "")
     )
 
 
-def wanderers(dialect: Dialect, table: str, columns: Mapping[str, str], quasi: Sequence[str], person: str) -> str:
-    """The distinct combinations, with `person`, of those who have several `quasi`."""
-    names = "".join(f"visits.{dialect.name(name)}, " for name in columns)
-    return (
-        f"WITH {_visits(dialect, table, columns, person)}, {_wander(dialect, quasi)} "
-        f"SELECT {names}visits.who AS person FROM visits JOIN wander ON visits.who = wander.who"
-    )
+def wanderers(visits: str, wander: str, columns: Sequence[int]) -> str:
+    """The distinct combinations of some columns of visits, with the person, of those who wander."""
+    return f"SELECT DISTINCT {_listed('v.', columns)}v.who FROM {visits} AS v JOIN {wander} AS w ON v.who = w.who"
 
 
-def _visits(dialect: Dialect, table: str, columns: Mapping[str, str], person: str) -> str:
-    chosen = [f"{dialect.clean(name, kind)} AS {dialect.name(name)}" for name, kind in columns.items()]
-    by = ", ".join(str(i + 1) for i in range(len(chosen) + 1))
-    listed = ", ".join([*chosen, f"{dialect.name(person)} AS who"])
-    return f"visits AS (SELECT {listed}, count(*) AS n FROM {table} GROUP BY {by})"
+def _cleaned(dialect: Dialect, columns: Mapping[str, str]) -> str:
+    return "".join(f"{dialect.clean(name, kind)} AS c{i}, " for i, (name, kind) in enumerate(columns.items()))
 
 
-def _wander(dialect: Dialect, quasi: Sequence[str]) -> str:
-    names = "".join(f"{dialect.name(name)}, " for name in quasi)
-    pairs = f"SELECT DISTINCT {names}who FROM visits"
-    return f"wander AS (SELECT who FROM ({pairs}) AS pairs GROUP BY who HAVING count(*) > 1)"
+def _listed(prefix: str, columns: Iterable[int]) -> str:
+    return "".join(f"{prefix}c{i}, " for i in columns)
+
+
+def _positions(count: int) -> str:
+    return ", ".join(str(i + 1) for i in range(count))
 
 
 def count_missing(dialect: Dialect, table: str, column: str, kind: str) -> str:
@@ -103,22 +111,18 @@ def recode(
 
     `columns` are those to be published (name: kind). `maps` names, for each recoded column, a table of `value`, `label`
     and `share`; the shares of a row's values add up to its key in the table `last`: of the suppressed classes, or, where
-    the recoding is `local`, of the classes kept and their labels (a column each).
+    the recoding is `local`, of the classes kept and their labels (`label0`, `label1`, … in the order of `maps`).
     """
     joins = "".join(
         f" JOIN {name} ON {dialect.clean_of('s', column, kinds)} IS NOT DISTINCT FROM {name}.value"
         for (column, name), kinds in zip(maps.items(), (columns[c] for c in maps), strict=True)
     )
     key = " + ".join(f"{name}.share" for name in maps.values()) or "0"
-    chosen = [
-        f"{_label(dialect, column, maps.get(column), last, local)} AS {dialect.name(column)}" for column in columns
-    ]
+    labels = {
+        column: f"{last}.label{i}" if local else f"{name}.label" for i, (column, name) in enumerate(maps.items())
+    }
+    chosen = [f"{labels.get(c, f's.{dialect.name(c)}')} AS {dialect.name(c)}" for c in columns]
     kept = f" JOIN {last} ON {last}.key = {key}" if local else f" LEFT JOIN {last} ON {last}.key = {key}"
     where = "" if local else f" WHERE {last}.key IS NULL"
     return f"SELECT {', '.join(chosen)} FROM {table} AS s{joins}{kept}{where}"
 
-
-def _label(dialect: Dialect, column: str, name: str | None, last: str, local: bool) -> str:
-    if name is None:
-        return f"s.{dialect.name(column)}"
-    return f"{last}.{dialect.name(column)}" if local else f"{name}.label"

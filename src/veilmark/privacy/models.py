@@ -161,10 +161,9 @@ class DeltaPresence(_Model):
 
 def _linked(classes: ClassTable, model: PrivacyModel) -> np.ndarray:
     """The people each class links to: not fewer than are in the class, whatever the population table says."""
-    population: np.ndarray | None = getattr(classes, "population", None)
-    if population is None:
+    if classes.population is None:
         raise OptionError(f"'{model}' is about a population, and none is given. Give one, or drop this model.")
-    return np.maximum(population, classes.size)
+    return np.maximum(classes.population, classes.size)
 
 
 # The sensitive values of a class by themselves.
@@ -420,7 +419,7 @@ def failing_classes(models: Sequence[PrivacyModel], classes: ClassTable) -> np.n
     if not comparing:
         return failing
     needed = {m.attribute: classes.histograms[m.attribute] for m in comparing if m.attribute is not None}
-    rest = replace(classes, histograms=needed, joint=None)
+    rest = replace(classes, histograms=needed)
     rest = rest.take(~failing) if failing.any() else rest
     position = np.flatnonzero(~failing)
     while (worse := _failing_any(comparing, rest)).any():

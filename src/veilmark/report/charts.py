@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,8 +74,22 @@ def weights(by_attribute: Mapping[str, Mapping[str, float]], title: str = "Weigh
 
 def save(chart: alt.Chart, path: Path) -> None:
     """Write a chart as HTML (self-contained), SVG, PNG or Vega-Lite JSON, by the suffix."""
-    if path.suffix not in FORMATS:
-        raise OptionError(f"'{path}' must end in one of {', '.join(FORMATS)}, so that it is known what to draw.")
+    with saved(chart, path):
+        pass
+
+
+@contextmanager
+def saved(chart: alt.Chart, path: Path) -> Iterator[None]:
+    """The same, but the file appears only when the block ends well."""
+    check_path(path)
     with whole_file(path) as temporary:
         options: dict[str, Any] = {"inline": True} if path.suffix == ".html" else {}
         chart.save(str(temporary), **options)
+        yield
+
+
+def check_path(path: Path) -> None:
+    """A chart can be drawn to this path: known suffix, Altair there."""
+    if path.suffix not in FORMATS:
+        raise OptionError(f"'{path}' must end in one of {', '.join(FORMATS)}, so that it is known what to draw.")
+    _altair()

@@ -34,6 +34,7 @@ class Factors:
     df_k: np.ndarray
     df_l: np.ndarray
     df_t: np.ndarray
+    cap: bool = False
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -50,8 +51,8 @@ class Factors:
 
     @cached_property
     def tkl(self) -> np.ndarray:
-        """The record score of tkl-Score (Eq. 5)."""
-        return (self.df_t + self.weight) / self.df_l
+        """The record score of tkl-Score (Eq. 5); `cap` holds the weight to 1, as §3.2 assumes."""
+        return (self.df_t + (np.minimum(1.0, self.weight) if self.cap else self.weight)) / self.df_l
 
 
 def source_factors(

@@ -1,48 +1,31 @@
 """Monitor: scores the result of every query against its source, and says when a user's are out of the ordinary.
 
-A result is named by the keys of its records or by their rows. Its score is the tkl-Score of the returned records, as
-if they were a published table; in a study without quasi-identifiers each record counts with its tkl in the whole
-source, since factors taken in a result of a few rows could not be compared with the next one's.
+The score of a result is the tkl-Score of the returned records, as if they were a published table; in a study without
+quasi-identifiers each record counts with its tkl in the whole source, since factors taken in a result of a few rows
+could not be compared with the next one's.
 """
 
 from __future__ import annotations
 
-import json
+import io
 import warnings
-from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate, chain, pairwise
-from operator import itemgetter, not_
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-import pyarrow as pa
-
-from veilmark import progress
-from veilmark.cells import CellIndex, row_codes
-from veilmark.domain import Domain, as_text
-from veilmark.engines.frames import to_arrow
 from veilmark.errors import DataError, OptionError, VeilmarkWarning
+from veilmark.score.baseline import LEAST_RECORDS, Baseline
+from veilmark.score.log import NotJsonError, Query, Returned, Seen, Source, Strangers, parse_query, ready_lines
 
 if TYPE_CHECKING:
-    from veilmark.engines.duckdb import DuckTable
+    from veilmark.engines.base import Table
     from veilmark.score.scorer import Scorer
     from veilmark.study import Study
 
-NORMAL = 1.4826
-"""The standard deviation of a normal distribution in median absolute deviations."""
-
-LEAST_SHARE, LEAST_RECORDS = 0.05, 0.25
-"""The least deviation a baseline goes by: this share of its median, and this many mean records of the source.
-
-Without it a user whose results are all alike would raise an alert over a rounding, and one whose results are empty
-over a single record.
-"""
-
-EXAMPLE = '{"user": "ann", "time": "2026-01-02T03:04:05", "keys": ["p1", "p7"]}'
+SHOWN = 5
 
 Kind = Literal["user", "overall", "exposure"]
 
@@ -73,16 +56,6 @@ class MonitorOptions:
                 )
         if min(self.window, self.overall_window, self.min_history) < 2:
             raise OptionError("The windows and the least history must have 2 results or more. Try 200, 5000 and 20.")
-
-
-@dataclass(frozen=True)
-class Query:
-    """One query's result: who asked, when, and either the keys or the rows that came back."""
-
-    user: str
-    rows: Any = None
-    keys: Sequence[object] | None = None
-    time: str | None = None
 
 
 @dataclass(frozen=True)
@@ -140,304 +113,64 @@ class UserSummary:
         return dict(vars(self))
 
 
-# --- the log -----------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class LogSummary:
+    """A log read to its end: what each user has seen, the alerts, and the lines that are no queries.
 
-
-class NotJsonError(DataError):
-    """A line of a log is not a JSON object."""
-
-
-def parse_query(line: bytes | str) -> Query:
-    """One line of a log."""
-    try:
-        content = json.loads(line)
-    except (ValueError, RecursionError):
-        content = None
-    if type(content) is not dict:
-        raise NotJsonError(f"This is not a JSON object. A log has one on each line, such as {EXAMPLE}.")
-    user, time = content.get("user"), content.get("time")
-    if user is None or user == "" or isinstance(user, list | dict):
-        raise DataError('There is no user. Each line says who asked: "user": "ann".')
-    keys, rows = content.get("keys"), content.get("rows")
-    if not isinstance(rows if keys is None else keys, list):
-        raise DataError('There is neither a list of "keys" nor one of "rows" that came back; an empty one is [].')
-    return Query(_printable(user), rows, keys, None if time is None else _printable(time))
-
-
-def _printable(value: object) -> str:
-    """A name as text that does no harm on a terminal."""
-    text = value if type(value) is str else str(value)
-    return text if text.isprintable() else json.dumps(text)[1:-1]
-
-
-# --- finding records ---------------------------------------------------------------------------------------
-
-
-def text_of(value: object) -> str | None:
-    """`as_text` of one Python value, the common kinds quickly: 30, 30.0 and "30" are the same; "" is missing."""
-    if type(value) is str:
-        return value or None
-    if type(value) is int:
-        return str(value)
-    if type(value) is float and (1e-4 <= abs(value) < 1e15 or value == 0):
-        return repr(value or 0).removesuffix(".0")
-    text: str | None = as_text(pa.array([value]))[0].as_py()
-    return text
-
-
-class _Codes(dict[object, int]):
-    """The code of each value of a column, by its text; -1 for a value that the source lacks."""
-
-    def __init__(self, domain: Domain) -> None:
-        super().__init__(zip(domain.text.to_pylist(), range(len(domain)), strict=True))
-        self[""] = self.setdefault(None, -1)
-
-    def __missing__(self, value: object) -> int:
-        return self.get(text_of(value), -1)
-
-
-@dataclass(frozen=True, eq=False)
-class KeyIndex:
-    """Where the records of each key belong: a 64-bit hash of its text, in order, and the cell; 12 bytes a record.
-
-    The hash is Python's own of texts (SipHash with a key drawn for each process). Two of n keys share one with a
-    probability of about n²/2^65: 3 in 10^8 for a million keys, 5 in 10^6 for 13 million; then each would count as
-    the other's records too. A key that the source lacks passes for one it has with a probability of n/2^64.
+    `alerts` are empty where somebody was told of them as they came. `first_malformed` are numbers of lines with the
+    reasons. `stopped`: Ctrl-C ended the log.
     """
 
-    hashes: np.ndarray
-    cells: np.ndarray
-
-    @classmethod
-    def build(cls, table: DuckTable, key: str, scorer: Scorer) -> KeyIndex:
-        """Read a table's keys with their cells, batch by batch."""
-        with progress.step(f"Indexing {table.label} by {key}"):
-            parts = [_hashes_and_cells(batch, key, scorer) for batch in table.batches()]
-            hashes = np.concatenate([h for h, _ in parts] or [np.empty(0, dtype=np.int64)])
-            cells = np.concatenate([c for _, c in parts] or [np.empty(0, dtype=np.int32)])
-            order = np.argsort(hashes, kind="stable")
-            return cls(hashes[order], cells[order])
-
-    def __len__(self) -> int:
-        return len(self.hashes)
-
-    def find(self, keys: Sequence[str | None]) -> tuple[np.ndarray, np.ndarray]:
-        """Where the records of each key begin, and how many there are."""
-        wanted = np.fromiter(map(hash, keys), np.int64, len(keys))
-        first = np.searchsorted(self.hashes, wanted, "left")
-        return first, np.searchsorted(self.hashes, wanted, "right") - first
-
-
-def _hashes_and_cells(batch: pa.RecordBatch, key: str, scorer: Scorer) -> tuple[np.ndarray, np.ndarray]:
-    """The key's hash and the cell of each row that has a key."""
-    texts = as_text(batch.column(key))
-    place = scorer.index.find_codes(row_codes(batch, scorer.cells.columns, scorer.cells.domains)).astype(np.int32)
-    present = texts.is_valid().to_numpy(zero_copy_only=False)
-    named = texts.drop_null().to_pylist()
-    return np.fromiter(map(hash, named), np.int64, len(named)), place[present]
-
-
-@dataclass(frozen=True, eq=False)
-class _Returned:
-    """The records of one result: `ids` tell them apart, `tkl` are their scores."""
-
-    ids: Sequence[int]
-    tkl: Sequence[float]
-    unknown: int
-
-
-@dataclass(frozen=True, eq=False)
-class _Source:
-    """What is kept of a source: each cell's tkl, and how to find cells by rows and by keys."""
-
-    columns: tuple[str, ...]
-    tkl: np.ndarray
-    total: float
-    records: int
-    index: CellIndex
-    codes: tuple[_Codes, ...]
-    keys: KeyIndex | None
-
-    @classmethod
-    def read(cls, study: Study, key: str | None) -> _Source:
-        """Open the study's source, keep what is needed, and close it."""
-        from veilmark import workbench
-
-        with workbench.engine_of(study) as engine:
-            table = workbench.open_source(engine, study)
-            if key is not None:
-                workbench.check_columns(table, [key], "the key of the log")
-            scorer = workbench.scorer_of(table, study)
-            return cls.of(scorer, None if key is None else KeyIndex.build(table, key, scorer), key)
-
-    @classmethod
-    def of(cls, scorer: Scorer, keys: KeyIndex | None, key: str | None) -> _Source:
-        tkl, counts = scorer.factors.tkl, scorer.cells.records
-        records = int(counts.sum())
-        if keys is not None and len(keys) < records:
-            nameless = f"{records - len(keys):,} records have no '{key}', so a log that gives keys cannot name them."
-            warnings.warn(nameless, VeilmarkWarning, stacklevel=2)
-        codes = tuple(_Codes(domain) for domain in scorer.cells.domains)
-        return cls(scorer.cells.columns, tkl, float((counts * tkl).sum()), records, scorer.index, codes, keys)
+    queries: int
+    users: Mapping[str, UserSummary]
+    alerts: tuple[Alert, ...] = ()
+    malformed: int = 0
+    first_malformed: tuple[tuple[int, str], ...] = ()
+    stopped: bool = False
 
     @property
-    def floor(self) -> float:
-        """The least deviation that counts: a part of the mean record's score."""
-        return LEAST_RECORDS * self.total / self.records or 1e-12
+    def records(self) -> int:
+        return sum(user.records for user in self.users.values())
 
-    def find(self, queries: Sequence[Query]) -> list[_Returned]:
-        """The records of each result; all results are looked up at once."""
-        for query in queries:
-            if (query.rows is None) == (query.keys is None):
-                raise DataError("Give the keys of the returned records or their rows, one of the two.")
-        by_keys = self._by_keys([query.keys for query in queries if query.keys is not None])
-        by_rows = self._by_rows([_row_list(query.rows) for query in queries if query.rows is not None])
-        return [next(by_rows if query.keys is None else by_keys) for query in queries]
+    @property
+    def unknown(self) -> int:
+        return sum(user.unknown for user in self.users.values())
 
-    def _by_rows(self, results: Sequence[Sequence[Mapping[str, object]]]) -> Iterator[_Returned]:
-        """Rows are told apart by their cell, whose number is below 0 so that it is no key's record."""
-        if not results:
-            return iter(())
-        cell = self.index.find_codes(self._codes_of(list(chain.from_iterable(results))))
-        known = cell >= 0
-        cell = cell[known]
-        return _split(-1 - cell, self.tkl[cell], known.astype(np.int64), map(len, results))
-
-    def _codes_of(self, rows: Sequence[Mapping[str, object]]) -> np.ndarray:
-        codes = np.empty((len(self.columns), len(rows)), dtype=np.int32)
-        try:
-            for i, (name, code) in enumerate(zip(self.columns, self.codes, strict=True)):
-                codes[i] = np.fromiter(map(code.__getitem__, map(itemgetter(name), rows)), np.int32, len(rows))
-        except KeyError as error:
-            raise DataError(
-                f"A returned row has no '{error.args[0]}'. A row has every quasi-identifier and sensitive attribute "
-                f"of the study ({', '.join(self.columns)}); one that is missing is null."
-            ) from None
-        except (TypeError, ValueError, NotImplementedError):
-            raise DataError("A returned row is not an object of names and plain values.") from None
-        return codes
-
-    def _by_keys(self, results: Sequence[Sequence[object]]) -> Iterator[_Returned]:
-        """A key stands for all its records, and counts once in a result however often it is named there."""
-        if not results:
-            return iter(())
-        if self.keys is None:
-            raise OptionError(
-                "Results are given by keys, but no key column is known. Name it with --key (in Python: key=…), or "
-                "name a person column in the study."
-            )
-        named = [_distinct_keys(keys) for keys in results]
-        first, count = self.keys.find(list(chain.from_iterable(named)))
-        before = np.cumsum(count) - count
-        ids = np.repeat(first - before, count) + np.arange(count.sum())
-        return _split(ids, self.tkl[self.keys.cells[ids]], count, map(len, named))
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "queries": self.queries,
+            "records": self.records,
+            "unknown": self.unknown,
+            "alerts": [alert.to_dict() for alert in self.alerts],
+            "users": {name: user.to_dict() for name, user in self.users.items()},
+            "malformed": {
+                "lines": self.malformed,
+                "first": [{"line": number, "reason": reason} for number, reason in self.first_malformed],
+            },
+        }
 
 
-def _row_list(rows: Any) -> Sequence[Mapping[str, object]]:
-    """Rows as mappings: a list is one already, anything else is taken for a frame."""
-    if isinstance(rows, list | tuple):
-        return rows
-    listed: list[Mapping[str, object]] = to_arrow(rows).to_pylist()
-    return listed
-
-
-def _distinct_keys(keys: Sequence[object]) -> dict[str | None, None]:
-    try:
-        return dict.fromkeys([(key or None) if type(key) is str else text_of(key) for key in keys])
-    except (TypeError, ValueError, NotImplementedError):
-        raise DataError("A returned key is not a plain value.") from None
-
-
-def _split(ids: np.ndarray, tkl: np.ndarray, count: np.ndarray, lengths: Iterable[int]) -> Iterator[_Returned]:
-    """Records by result; `count` is how many each key or row has, `lengths` how many of these each result has."""
-    counts = count.tolist()
-    ends = [0, *accumulate(counts)]
-    unknown = [0, *accumulate(map(not_, counts))]
-    listed, scores = ids.tolist(), tkl.tolist()
-    for first, last in pairwise(accumulate(lengths, initial=0)):
-        records = slice(ends[first], ends[last])
-        yield _Returned(listed[records], scores[records], unknown[last] - unknown[first])
-
-
-# --- what is usual -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Usual:
-    """The middle of some scores, and how far they usually lie from it (as a standard deviation)."""
-
-    median: float
-    spread: float
-
-    @classmethod
-    def of(cls, scores: np.ndarray, floor: float) -> Usual:
-        """Median and median absolute deviation, the latter not below `floor` and a share of the median."""
-        median = _median(scores)
-        deviation = max(_median(np.abs(scores - median)), LEAST_SHARE * median, floor)
-        return cls(median, NORMAL * deviation)
-
-    def times(self, score: float) -> float:
-        """How many spreads a score lies above the median."""
-        return (score - self.median) / self.spread
-
-
-def _median(values: np.ndarray) -> float:
-    # np.median takes ten times as long for a few hundred values.
-    ordered = np.sort(values)
-    half = len(ordered) // 2
-    return float(ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2)
-
-
-class Baseline:
-    """The usual score over a window of recent ones.
-
-    It is taken anew once a twentieth of the window has come in (10 scores of 200), not with every score.
-    """
-
-    __slots__ = ("_floor", "_next", "_scores", "_wait", "_window", "usual")
-
-    def __init__(self, window: int, min_history: int, floor: float) -> None:
-        self.usual: Usual | None = None
-        self._scores = array("d")
-        self._next = 0
-        self._window = window
-        self._wait = min(min_history, window)
-        self._floor = floor
-
-    def add(self, score: float) -> None:
-        """Remember a score, in place of the oldest where the window is full."""
-        if len(self._scores) < self._window:
-            self._scores.append(score)
-        else:
-            self._scores[self._next] = score
-            self._next = (self._next + 1) % self._window
-        self._wait -= 1
-        if not self._wait:
-            self._wait = max(1, self._window // 20)
-            self.usual = Usual.of(np.array(self._scores), self._floor)
+Tell = Callable[[Sequence[Alert]], None]
+"""Is given alerts as soon as they are raised."""
 
 
 class _User:
     """All that is remembered of one user."""
 
-    __slots__ = ("alerts", "baseline", "highest", "limits", "queries", "records", "seen", "seen_tkl", "unknown")
+    __slots__ = ("alerts", "baseline", "highest", "limits", "queries", "records", "seen", "unknown")
 
     def __init__(self, baseline: Baseline) -> None:
         self.baseline = baseline
+        self.seen = Seen()
         self.queries = self.records = self.unknown = self.alerts = self.limits = 0
         self.highest = 0.0
-        self.seen: set[int] = set()
-        self.seen_tkl = 0.0
 
-    def take(self, returned: _Returned) -> None:
+    def take(self, returned: Returned) -> None:
         """Count a result, and each of its records that is new."""
         self.queries += 1
-        self.records += len(returned.ids)
+        self.records += len(returned.cells)
         self.unknown += returned.unknown
-        for record, tkl in zip(returned.ids, returned.tkl, strict=True):
-            if record not in self.seen:
-                self.seen.add(record)
-                self.seen_tkl += tkl
+        self.seen.add(returned)
 
 
 class Monitor:
@@ -445,8 +178,8 @@ class Monitor:
 
     The source is read once and not kept as rows: what stays is 16 bytes a distinct record and, where the log names
     records by `key` (by default the study's person column), 12 bytes a record; and for each user the window of
-    scores and a set of the records seen. A record is told apart by its key, or else by its values: of rows alike in
-    every column one counts as seen, so that a log should not name the same records now by keys and now by rows.
+    scores and sets of the records seen. A record is told apart by its key, or else by its values: of rows alike in
+    every column one counts as seen, and none where a key has named a record of these values.
 
     A result raises an alert where its score is over the threshold for what is usual with this user; where it is for
     everybody's usual, and higher than this user's results that were told of for that reason before; and where what
@@ -454,12 +187,32 @@ class Monitor:
     """
 
     def __init__(self, study: Study, key: str | None = None, options: MonitorOptions | None = None) -> None:
+        # The one import upwards: in Python a monitor is made of a study, and only the workbench knows how to open one.
+        from veilmark import workbench
+
+        key = key or study.person
+        with workbench.engine_of(study) as engine:
+            table = workbench.open_source(engine, study)
+            if key is not None:
+                workbench.check_columns(table, [key], "the key of the log")
+            self._begin(Source.read(table, workbench.scorer_of(table, study), key), options)
+
+    @classmethod
+    def of(cls, table: Table, scorer: Scorer, key: str | None = None, options: MonitorOptions | None = None) -> Monitor:
+        """A monitor of an open source, of which `key` is a column; it reads the table now and not again."""
+        monitor = cls.__new__(cls)
+        monitor._begin(Source.read(table, scorer, key), options)
+        return monitor
+
+    def _begin(self, source: Source, options: MonitorOptions | None) -> None:
         self.options = options or MonitorOptions()
-        self._source = _Source.read(study, key or study.person)
+        self._source = source
         self._limits = sorted(self.options.exposure)
-        self._new = partial(Baseline, min_history=self.options.min_history, floor=self._source.floor)
+        floor = LEAST_RECORDS * source.total / source.records or 1e-12
+        self._new = partial(Baseline, min_history=self.options.min_history, floor=floor)
         self._overall = self._new(self.options.overall_window)
         self._users: dict[str, _User] = {}
+        self._strangers = Strangers(source.columns)
 
     def __repr__(self) -> str:
         return (
@@ -470,7 +223,7 @@ class Monitor:
     def users(self) -> dict[str, UserSummary]:
         """What each user has seen, in the order of their first result."""
         return {
-            name: UserSummary(u.queries, u.records, u.unknown, len(u.seen), self._share(u), u.alerts)
+            name: UserSummary(u.queries, u.records, u.unknown, u.seen.records, self._share(u), u.alerts)
             for name, u in self._users.items()
         }
 
@@ -483,9 +236,12 @@ class Monitor:
     def observe_many(self, queries: Iterable[Query]) -> list[Observation]:
         """Score results in their order, as `observe` would one by one. Where one cannot be read, none is counted."""
         listed = list(queries)
-        return [self._observe(q, returned) for q, returned in zip(listed, self._source.find(listed), strict=True)]
+        found = self._source.find(listed)
+        observed = [self._observe(query, returned) for query, returned in zip(listed, found, strict=True)]
+        self._strangers.heed(found)
+        return observed
 
-    def _observe(self, query: Query, returned: _Returned) -> Observation:
+    def _observe(self, query: Query, returned: Returned) -> Observation:
         user = self._users.get(query.user)
         if user is None:
             user = self._users[query.user] = _User(self._new(self.options.window))
@@ -493,42 +249,142 @@ class Monitor:
         user.take(returned)
         share = self._share(user)
         alerts = tuple(
-            Alert(query.user, query.time, kind, reason, len(returned.ids), score, share)
+            Alert(query.user, query.time, kind, reason, len(returned.cells), score, share)
             for kind, reason in self._reasons(query.user, user, score, share)
         )
         user.alerts += len(alerts)
         user.baseline.add(score)
         self._overall.add(score)
         most = max(returned.tkl, default=0.0)
-        return Observation(query.user, query.time, len(returned.ids), returned.unknown, score, most, share, alerts)
+        return Observation(query.user, query.time, len(returned.cells), returned.unknown, score, most, share, alerts)
 
     def _share(self, user: _User) -> float:
-        return user.seen_tkl / self._source.total if self._source.total else 0.0
+        # Rounding may lift the sum of all records above the total.
+        return min(user.seen.tkl / self._source.total, 1.0) if self._source.total else 0.0
 
     def _reasons(self, name: str, user: _User, score: float, share: float) -> Iterator[tuple[Kind, str]]:
         """Why this result is worth an alert."""
         own, overall = user.baseline.usual, self._overall.usual
         if own is not None and own.times(score) > self.options.threshold:
-            yield "user", _above(score, own, f"{name}'s")
+            yield "user", own.compare(score, f"{name}'s")
         # Only a new height: else a user whose work is larger than the others' would raise one with every result.
         if overall is not None and score > user.highest and overall.times(score) > self.options.threshold:
             user.highest = score
-            yield "overall", _above(score, overall, "all users'")
+            yield "overall", overall.compare(score, "all users'")
         # Rounding must not keep a share just below its limit.
         reached = bisect_right(self._limits, share * (1 + 1e-9))
         if reached > user.limits:
             user.limits = reached
-            yield "exposure", _reached(len(user.seen), share, self._limits[reached - 1])
+            yield "exposure", _reached(user.seen.records, share, self._limits[reached - 1])
 
 
 def _reached(records: int, share: float, limit: float) -> str:
     return f"{records:,} distinct records seen up to now, {share:.2%} of the source's score (limit {limit:.2%})"
 
 
-def _above(score: float, usual: Usual, whose: str) -> str:
-    times = usual.times(score)
-    return f"score {_short(score)} is {times:,.1f} times the usual spread above {whose} usual {_short(usual.median)}"
+# --- a log to its end ---------------------------------------------------------------------------------------
 
 
-def _short(number: float) -> str:
-    return f"{number:,.0f}" if number >= 1_000 else f"{number:.3g}"
+def watch(
+    study: Study,
+    stream: io.BufferedIOBase,
+    options: MonitorOptions | None = None,
+    key: str | None = None,
+    tell: Tell | None = None,
+    strict: bool = False,
+) -> LogSummary:
+    """Score a log against the study's source as it comes, to its end or to Ctrl-C.
+
+    `tell` is given alerts as soon as they are raised; without it they are in the summary. A line that is no query is
+    skipped, and the first few are warned of; `strict` makes it an error.
+    """
+    return read_log(Monitor(study, key, options), stream, tell, strict)
+
+
+def read_log(monitor: Monitor, stream: io.BufferedIOBase, tell: Tell | None = None, strict: bool = False) -> LogSummary:
+    """`watch` with a monitor that is there already, and goes on from what it has seen."""
+    reader = _Reader(monitor, tell, strict)
+    stopped = False
+    try:
+        for lines in ready_lines(stream):
+            reader.take(lines)
+    except KeyboardInterrupt:
+        stopped = True
+    return reader.summary(stopped)
+
+
+class _Reader:
+    """Gives a log's lines to a monitor, and skips those that are no queries."""
+
+    def __init__(self, monitor: Monitor, tell: Tell | None, strict: bool) -> None:
+        self._monitor = monitor
+        self._tell = tell
+        self._strict = strict
+        self._alerts: list[Alert] = []
+        self._lines = self._queries = self._malformed = self._warned = 0
+        self._first_malformed: list[tuple[int, str]] = []
+
+    def summary(self, stopped: bool) -> LogSummary:
+        """What was read up to now; an error where that is lines, but none is a query."""
+        if self._malformed and not self._queries:
+            number, reason = self._first_malformed[0]
+            raise DataError(f"No line of the log is a query. Line {number}: {reason}")
+        first = tuple(self._first_malformed)
+        users = self._monitor.users
+        return LogSummary(self._queries, users, tuple(self._alerts), self._malformed, first, stopped)
+
+    def take(self, lines: Sequence[bytes]) -> None:
+        """Score a block of lines."""
+        queries: list[tuple[int, Query]] = []
+        bad: list[tuple[int, DataError]] = []
+        for number, line in enumerate(lines, self._lines + 1):
+            if line and not line.isspace():
+                try:
+                    queries.append((number, parse_query(line)))
+                except DataError as error:
+                    bad.append((number, error))
+                    if self._strict:
+                        break
+        self._lines += len(lines)
+        observed = self._observe(queries, bad)
+        self._queries += len(observed)
+        self._tell_or_keep([alert for seen in observed for alert in seen.alerts])
+        for number, problem in sorted(bad, key=itemgetter(0)):
+            self._skip(number, problem)
+        self._warn_of_skipped()
+
+    def _observe(self, queries: Sequence[tuple[int, Query]], bad: list[tuple[int, DataError]]) -> list[Observation]:
+        """Score all at once; where one cannot be read, each alone, so that the others count."""
+        try:
+            return self._monitor.observe_many([query for _, query in queries])
+        except DataError as error:
+            if len(queries) == 1:
+                bad.append((queries[0][0], error))
+                return []
+        observed = []
+        for numbered in queries:
+            seen = self._observe([numbered], bad)
+            if not seen and self._strict:
+                break
+            observed += seen
+        return observed
+
+    def _tell_or_keep(self, alerts: Sequence[Alert]) -> None:
+        if self._tell is None:
+            self._alerts.extend(alerts)
+        elif alerts:
+            self._tell(alerts)
+
+    def _skip(self, number: int, error: DataError) -> None:
+        if self._strict or (number == 1 and isinstance(error, NotJsonError)):
+            raise DataError(f"Line {number} of the log: {error}")
+        self._malformed += 1
+        if self._malformed <= SHOWN:
+            self._first_malformed.append((number, str(error)))
+
+    def _warn_of_skipped(self) -> None:
+        # A log without any query ends in one error, so that nothing is said before the first one.
+        while self._queries and self._warned < len(self._first_malformed):
+            number, reason = self._first_malformed[self._warned]
+            warnings.warn(f"Line {number} of the log was skipped. {reason}", VeilmarkWarning, stacklevel=2)
+            self._warned += 1

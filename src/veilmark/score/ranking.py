@@ -53,12 +53,16 @@ class Ranking:
 def rank(
     results: Mapping[str, ScoreResult],
     tables: Mapping[str, Scored],
-    weights: Mapping[str, np.ndarray],
+    stated: Mapping[str, tuple[np.ndarray, np.ndarray]],
     spread: float = 0.2,
     draws: int = 1000,
     seed: int = 1,
 ) -> Ranking:
-    """Order the candidates by tkl, and draw the order again with weights moved by up to ±`spread`."""
+    """Order the candidates by tkl, and draw the order again with weights moved by up to ±`spread`.
+
+    `stated` gives, by attribute, the statement that each value's weight comes from, and the statements' weights: a range
+    of numbers is one opinion and moves as one.
+    """
     if not 0 <= spread < 1:
         raise OptionError(
             f"The spread of the weights must lie between 0 and 1, not {spread:g}. 0.2 moves them by 20 %."
@@ -68,25 +72,35 @@ def rank(
     ordered = sorted(results, key=lambda name: results[name].scores["tkl"].value)
     options = next(iter(results.values())).options
     rng = np.random.default_rng(seed)
-    moved = {name: w * rng.uniform(1 - spread, 1 + spread, (draws, len(w))) for name, w in sorted(weights.items())}
+    moved = {
+        name: (place, w * rng.uniform(1 - spread, 1 + spread, (draws, len(w))))
+        for name, (place, w) in sorted(stated.items())
+    }
     drawn = {name: scores_by_draw(tables[name], moved, options) for name in ordered}
     stability = {score: _stability(score, results, drawn) for score in NAMES}
     return Ranking({name: results[name] for name in ordered}, stability, spread, draws)
 
 
-def scores_by_draw(table: Scored, moved: Mapping[str, np.ndarray], options: Options) -> dict[str, np.ndarray]:
-    """The four scores of a table for each draw of the weights (draws × values, by attribute).
+def scores_by_draw(
+    table: Scored, moved: Mapping[str, tuple[np.ndarray, np.ndarray]], options: Options
+) -> dict[str, np.ndarray]:
+    """The four scores of a table for each draw of the weights.
 
-    Only a record's combination of sensitive values meets the weights, so that sums over records are taken once.
+    `moved` gives, by attribute, each value's statement and the statements' weights (draws × statements). Only a record's
+    combination of statements meets the weights, so that sums over records are taken once.
     """
+    if not len(table.counts):
+        draws = len(next(iter(moved.values()))[1])
+        return dict.fromkeys(NAMES, np.zeros(draws))
     factors = table.factors
     cells, sensitive = factors.cells, range(factors.quasi, len(factors.cells.columns))
-    codes = [table.of(cells.codes[i]) for i in sensitive]
+    codes = [moved[cells.columns[i]][0][table.of(cells.codes[i])] for i in sensitive]
     df_k, df_l, df_t = table.of(factors.df_k), table.of(factors.df_l), table.of(factors.df_t)
-    combos, which = number(*pack(codes, [len(cells.domains[i]) for i in sensitive]))
+    combos, which = number(*pack(codes, [moved[cells.columns[i]][1].shape[1] for i in sensitive]))
     first = np.zeros(len(combos), dtype=np.int64)
     first[which[::-1]] = np.arange(len(which))[::-1]
-    weight = np.add.reduce([moved[cells.columns[i]][:, code[first]] for i, code in zip(sensitive, codes, strict=True)])
+    weights = [moved[cells.columns[i]][1][:, code[first]] for i, code in zip(sensitive, codes, strict=True)]
+    weight = np.add.reduce(weights)
     exposed = np.minimum(1.0, weight) if options.cap else weight
     power = 1.0 if math.isinf(options.x) else float(table.counts.sum()) ** (1 / options.x)
     smallest = np.full(len(combos), np.inf)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -43,6 +43,12 @@ class Scorer:
         names = self.cells.columns[self.quasi :]
         return {n: self.tables[n].of(self.cells.domains[self.quasi + i]) for i, n in enumerate(names)}
 
+    @property
+    def stated(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """For each sensitive attribute, which statement each code's weight comes from, and the statements' weights."""
+        names = self.cells.columns[self.quasi :]
+        return {n: self.tables[n].stated(self.cells.domains[self.quasi + i]) for i, n in enumerate(names)}
+
     @cached_property
     def factors(self) -> Factors:
         """The factors in the source; without quasi-identifiers, of the source as a published table."""
@@ -67,15 +73,18 @@ class Scorer:
         """
         place = self.index.find(published.codes, published.domains)
         known = place >= 0
-        unknown = int(published.records[~known].sum())
+        chosen, index = np.unique(place[known], return_inverse=True)
+        copies = np.bincount(index, weights=published.records[known], minlength=len(chosen)).astype(np.int64)
+        counts = np.minimum(copies, self.cells.records[chosen])
+        everyone = int(published.records.sum())
+        unknown = everyone - int(counts.sum())
         if unknown and not skip_unknown:
             raise DataError(
-                f"{unknown:,} of the {published.records.sum():,} records of '{label}' are not in the source: no record "
-                "there has the same quasi-identifiers and sensitive values. Scores are of subsets of the source. To "
-                "score the rest, use --skip-unknown."
+                f"{unknown:,} of the {everyone:,} records of '{label}' are not in the source: no record there has the "
+                "same quasi-identifiers and sensitive values, or not so many have. Scores are of subsets of the source. "
+                "To score the rest, use --skip-unknown."
             )
-        order = np.argsort(place[known], kind="stable")
-        return self.table(place[known][order], published.records[known][order]), unknown
+        return self.table(chosen, counts), unknown
 
     def table(self, chosen: np.ndarray, counts: np.ndarray) -> Scored:
         """A table that has `counts` records of each `chosen` distinct record of the source."""
@@ -87,7 +96,7 @@ class Scorer:
     def score(self, published: Scored | None = None, options: Options | None = None, unknown: int = 0) -> ScoreResult:
         """Scores of a published table (by default of the whole source), normalized and explained."""
         options = options or Options()
-        table = published or self.whole
+        table = capped(published or self.whole, options)
         values = scores.score_values(table, options)
         records = int(table.counts.sum())
         from_closeness = scores.closeness_part(table)
@@ -105,7 +114,7 @@ class Scorer:
         )
 
     def _normalizers(self, options: Options, records: int) -> dict[str, float | None]:
-        source = scores.score_values(self.whole, options)
+        source = scores.score_values(capped(self.whole, options), options)
         worst = {"m": float(self.factors.m.max()), "tkl_max": source["tkl_max"]}
         return scores.normalizers(source, worst, records, [t.largest for t in self.tables.values()], options)
 
@@ -118,3 +127,8 @@ class Scorer:
         if place < 0:
             raise DataError("No record of the source has these quasi-identifiers and sensitive values.")
         return scores.describe_record(self.factors, place, self.weights)
+
+
+def capped(table: Scored, options: Options) -> Scored:
+    """The table with every record's weight held to 1 in tkl, where the options say so."""
+    return replace(table, factors=replace(table.factors, cap=True)) if options.cap else table

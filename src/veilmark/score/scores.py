@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -29,6 +29,9 @@ class Options:
     cap: bool = False
 
     def __post_init__(self) -> None:
+        if self.normalize not in get_args(Normalize):
+            known = ", ".join(get_args(Normalize))
+            raise OptionError(f"'{self.normalize}' is not a normalization. Use one of: {known}.")
         if not self.x >= 1:
             raise OptionError(
                 f"x must be 1 or larger, or inf, not {self.x:g}. 1 counts every record, inf only the worst."
@@ -140,17 +143,12 @@ def score_values(table: Scored, options: Options) -> dict[str, float]:
         return dict.fromkeys(NAMES, 0.0)
     factors, counts = table.factors, table.counts
     power = 1.0 if math.isinf(options.x) else float(counts.sum()) ** (1 / options.x)
-    tkl = _capped(factors) if options.cap else factors.tkl
     return {
         "m": power * float(table.of(factors.m).max()),
         "l_severity": float(np.dot(counts, table.of(factors.l_severity))),
-        "tkl": float(np.dot(counts, table.of(tkl))),
-        "tkl_max": float(table.of(tkl).max()),
+        "tkl": float(np.dot(counts, table.of(factors.tkl))),
+        "tkl_max": float(table.of(factors.tkl).max()),
     }
-
-
-def _capped(factors: Factors) -> np.ndarray:
-    return (factors.df_t + np.minimum(1.0, factors.weight)) / factors.df_l
 
 
 def normalizers(

@@ -3,9 +3,9 @@
 An attribute's `weights` in the study file are one of
 
     {Flu: 0.05, HIV: 0.2, "": 0, default: 0.1}          direct; "" is the missing value
-    {ranges: [{to: 20000, weight: 0.3}, {from: 20000, weight: 0.1}], default: 0.1}      numbers, from ≤ value < to
+    {ranges: [{to: 20000, weight: 0.3}, {from: 20000, weight: 0.1}], missing: 0}        numbers, from ≤ value < to
     {ahp: matrix.csv, method: geometric, rescale: true}  experts' pairwise judgements; several files are a panel
-    {ahp: values.csv, within: attributes.csv}            hierarchical: attributes first, then values within each
+    {ahp: values.csv, attributes: attributes.csv}        hierarchical: attributes first, then values within each
     {model: model.yaml}                                  the data model of L-Severity
 """
 
@@ -46,12 +46,13 @@ class Range(_Strict):
 
 class Ranges(_Strict):
     ranges: list[Range]
+    missing: float | None = None
     default: float | None = None
 
 
 class Ahp(_Strict):
     ahp: str | list[str]
-    within: str | None = None
+    attributes: str | None = None
     method: Literal["eigenvector", "geometric"] = "eigenvector"
     rescale: bool = False
     default: float | None = None
@@ -70,22 +71,39 @@ class WeightTable:
     values: Mapping[str, float]
     default: float | None = None
     ranges: tuple[Range, ...] = ()
+    missing: float | None = None
 
     @property
     def largest(self) -> float:
         """The largest weight any value can have."""
-        candidates = [*self.values.values(), *(r.weight for r in self.ranges)]
-        return max([*candidates, self.default if self.default is not None else 0.0])
+        candidates = [*self.values.values(), *(r.weight for r in self.ranges), self.default, self.missing]
+        return max((c for c in candidates if c is not None), default=0.0)
 
     def of(self, domain: Domain) -> np.ndarray:
         """The weight of each value of a domain; a value without one is an error."""
-        texts = ["" if t is None else t for t in domain.text.to_pylist()]
-        found = self._by_range(domain) if self.ranges else np.array([self.values.get(t, math.nan) for t in texts])
-        lacking = [texts[i] for i in np.flatnonzero(np.isnan(found))]
-        if lacking and self.default is None:
-            raise WeightsError(self._no_weight(lacking))
-        self._warn_of_absent(texts)
-        return np.where(np.isnan(found), self.default if self.default is not None else 0.0, found)
+        stated, weights = self.stated(domain)
+        self._warn_of_absent(["" if t is None else t for t in domain.text.to_pylist()])
+        return weights[stated]
+
+    def stated(self, domain: Domain) -> tuple[np.ndarray, np.ndarray]:
+        """For each value of a domain the number of the statement that gives its weight, and the statements' weights.
+
+        A range, or the default, is one statement for all values it covers.
+        """
+        if self.ranges:
+            found, weights = self._by_range(domain), [r.weight for r in self.ranges]
+        else:
+            place = {value: i for i, value in enumerate(self.values)}
+            texts = ["" if t is None else t for t in domain.text.to_pylist()]
+            found, weights = np.array([place.get(t, -1) for t in texts], dtype=np.int64), list(self.values.values())
+        if domain.missing is not None and found[domain.missing] < 0 and self.missing is not None:
+            found[domain.missing] = len(weights)
+            weights.append(self.missing)
+        lacking = found < 0
+        if lacking.any() and self.default is None:
+            raise WeightsError(self._no_weight([domain.text[int(i)].as_py() or "" for i in np.flatnonzero(lacking)]))
+        found[lacking] = len(weights)
+        return found, np.array([*weights, self.default if self.default is not None else 0.0])
 
     def _by_range(self, domain: Domain) -> np.ndarray:
         if domain.numbers is None:
@@ -93,13 +111,14 @@ class WeightTable:
                 f"The weights of '{self.attribute}' are given by ranges, but its values are not all numbers. "
                 "Give a weight for each value instead."
             )
-        found = np.full(len(domain), math.nan)
-        for r in self.ranges:
-            found[(domain.numbers >= r.low) & (domain.numbers < r.to)] = r.weight
+        found = np.full(len(domain), -1, dtype=np.int64)
+        for i, r in enumerate(self.ranges):
+            found[(domain.numbers >= r.low) & (domain.numbers < r.to)] = i
         return found
 
     def _no_weight(self, lacking: Sequence[str]) -> str:
-        missing = " Give missing values a weight under the key ''." if "" in lacking else ""
+        key = "missing" if self.ranges else "''"
+        missing = f" Give missing values a weight under the key {key}." if "" in lacking else ""
         named = [t for t in lacking if t]
         what = f"the values {listing(named)}" if named else "missing values"
         return (
@@ -159,24 +178,31 @@ def _ranges(attribute: str, given: Mapping[str, Any], folder: Path) -> WeightTab
                 f"The weights of '{attribute}' have ranges that overlap: one goes up to {before.to:g}, the next begins "
                 f"at {after.low:g}."
             )
-    return WeightTable(attribute, {}, spec.default, tuple(ordered))
+    return WeightTable(attribute, {}, spec.default, tuple(ordered), spec.missing)
 
 
 def _from_ahp(attribute: str, given: Mapping[str, Any], folder: Path) -> WeightTable:
     spec = _parsed(Ahp, attribute, given)
     files = [spec.ahp] if isinstance(spec.ahp, str) else spec.ahp
     matrices = [ahp.read_matrix(folder / f) for f in files]
-    if len(matrices) == 1:
-        found = ahp.priorities(matrices[0], spec.method, spec.rescale)
-    else:
-        found = ahp.aggregate(matrices, spec.method, spec.rescale).result
-    share = 1.0
-    if spec.within:
-        shares = ahp.priorities(ahp.read_matrix(folder / spec.within), spec.method, spec.rescale).by_name
-        if attribute not in shares:
-            raise WeightsError(f"'{spec.within}' compares {listing(list(shares))}, but not '{attribute}'.")
-        share = shares[attribute]
-    return WeightTable(attribute, {v: share * w for v, w in found.by_name.items()}, spec.default)
+    panel = ahp.aggregate(matrices, spec.method) if len(matrices) > 1 else None
+    values = ahp.priorities(matrices[0], spec.method) if panel is None else panel.result
+    share = _attribute_share(attribute, spec, folder) if spec.attributes else 1.0
+    scale = max(values.by_name.values()) if spec.rescale else 1.0
+    return WeightTable(attribute, {v: share * w / scale for v, w in values.by_name.items()}, spec.default)
+
+
+def _attribute_share(attribute: str, spec: Ahp, folder: Path) -> float:
+    """How much the attribute counts against the others."""
+    if spec.rescale:
+        raise WeightsError(
+            f"The weights of '{attribute}': rescale does not go with attributes, because the largest weight may be "
+            "another attribute's. Use `veilmark weights ahp … --values … --rescale` and write the weights down."
+        )
+    shares = ahp.priorities(ahp.read_matrix(folder / str(spec.attributes)), spec.method).by_name
+    if attribute not in shares:
+        raise WeightsError(f"'{spec.attributes}' compares {listing(list(shares))}, but not '{attribute}'.")
+    return shares[attribute]
 
 
 def _from_model(attribute: str, given: Mapping[str, Any], folder: Path) -> WeightTable:
@@ -192,6 +218,10 @@ def _from_model(attribute: str, given: Mapping[str, Any], folder: Path) -> Weigh
 
 def _parsed(model: type[M], attribute: str, given: Mapping[str, Any]) -> M:
     try:
-        return model.model_validate(dict(given))
+        spec = model.model_validate(dict(given))
     except ValidationError as problem:
         raise WeightsError(f"The weights of '{attribute}': {explain(problem, model)}") from None
+    for name in ("default", "missing"):
+        if getattr(spec, name, None) is not None:
+            _weight(attribute, name, getattr(spec, name))
+    return spec

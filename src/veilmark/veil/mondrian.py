@@ -30,6 +30,9 @@ from veilmark.hierarchy import Levels
 from veilmark.privacy.models import DeltaPresence, KAnonymity, KMap, PrivacyModel
 from veilmark.progress import step
 
+DENSE_SHARE = 8
+"""Up to so many times as many bins as rows, or DENSE_LIMIT, are counted in an array over all of them."""
+
 LISTED = 5
 """Sets of up to so many values are written out."""
 
@@ -88,33 +91,41 @@ def partition(
     method = method or Mondrian()
     named = zip(classes.columns, classes.domains, levels, numeric, strict=True)
     axes = tuple(_axis(*each, sets=method.sets) for each in named)
-    _check_models(models, classes)
+    table = _needed(classes, models)
+    _check_whole(table, models)
     places = np.array([a.place[c] for a, c in zip(axes, classes.codes, strict=True)], dtype=np.int32)
     places = places.reshape(len(axes), len(classes))
-    found = _publish(axes, places, _Search(axes, models, method.relaxed).run(classes, places))
-    _check_published(found, classes, models)
+    found = _publish(axes, places, _Search(axes, models, method.relaxed).run(table, places))
+    _check_published(found, table, models)
     return found
 
 
-def _check_models(models: Sequence[PrivacyModel], classes: ClassTable) -> None:
-    """One class of all records is the best that any method can reach."""
+def _needed(classes: ClassTable, models: Sequence[PrivacyModel]) -> ClassTable:
+    """What the models look at, no more."""
     beyond = [m for m in models if isinstance(m, KMap | DeltaPresence)]
     if beyond:
-        raise OptionError(f"Mondrian cannot compare with a population: drop {listing(beyond)}, or use OLA.")
-    if not len(classes):
-        return
-    whole = _merged(classes, np.zeros(len(classes), dtype=np.int64), 1)
-    unmet = [m for m in models if m.failing(whole)[0]]
+        raise OptionError(f"Mondrian cannot compare with a population. Drop {listing(beyond)}, or use OLA.")
+    wanted = {m.attribute for m in models}
+    histograms = {name: h for name, h in classes.histograms.items() if name in wanted}
+    return ClassTable((), (), np.zeros((0, len(classes)), dtype=np.int32), classes.tally, histograms)
+
+
+def _check_whole(table: ClassTable, models: Sequence[PrivacyModel]) -> None:
+    """The table as a single class must meet the models, or there is nothing to begin with."""
+    groups = min(len(table), 1)
+    whole = _merged(table, np.zeros(len(table), dtype=np.int64), groups)
+    unmet = [m for m in models if m.failing(whole).any()]
     if unmet:
         raise OptionError(
-            f"Even one single class of all {classes.total_records:,} records does not meet {listing(unmet)}. "
-            "No release of this table can: lower that limit, or drop it."
+            f"Even one single class of all {table.total_records:,} records does not meet {listing(unmet)}. "
+            "Lower that limit, or drop it."
         )
 
 
-def _check_published(found: Partition, classes: ClassTable, models: Sequence[PrivacyModel]) -> None:
-    """Parts with equal labels were joined; there are models that two classes meet but not both together."""
-    unmet = [m for m in models if m.failing(_merged(classes, found.part, found.parts)).any()]
+def _check_published(found: Partition, table: ClassTable, models: Sequence[PrivacyModel]) -> None:
+    """Parts with the same labels were joined; there are models that two classes meet but not both together."""
+    published = _merged(table, found.part, found.parts)
+    unmet = [m for m in models if m.failing(published).any()]
     if unmet:
         raise VeilmarkError(f"Parts that got the same labels do not meet {listing(unmet)} together. Try it strict.")
 
@@ -146,11 +157,6 @@ class _Axis:
         """The place of the missing value among numbers, -1 where it does not matter."""
         return -1 if not self.numeric or self.domain.missing is None else self.domain.missing
 
-    @property
-    def numbers(self) -> int:
-        """How many values there are, the missing one not counted."""
-        return len(self.domain) - self.domain.text.null_count
-
     @cached_property
     def leaves(self) -> np.ndarray:
         """How many values the node over each place has, at each level."""
@@ -166,7 +172,7 @@ class _Axis:
     def width(self, low: np.ndarray, high: np.ndarray, level: np.ndarray) -> np.ndarray:
         """The share of the axis that the values from one place to another span, 0 where they are one."""
         if self.numeric:
-            return (self.spots[high] - self.spots[low]) / (np.ptp(self.spots) or 1)
+            return (self.spots[high] - self.spots[low]) / _reach(self.spots)
         values = high - low + 1 if self.free else self.leaves[level, low]
         return np.where(low == high, 0.0, values / len(self))
 
@@ -180,6 +186,11 @@ def _axis(column: str, domain: Domain, levels: Levels, numeric: bool, *, sets: b
     free = sets and not numeric and levels.height == 1
     spots = _spots(column, domain) if numeric else np.empty(0)
     return _Axis(domain, levels, numeric, free, order, place, ranks, spots)
+
+
+def _reach(spots: np.ndarray) -> float:
+    """From the first to the last, 1 where there is nothing to measure by."""
+    return float(spots[-1] - spots[0]) or 1.0 if len(spots) else 1.0
 
 
 def _spots(column: str, domain: Domain) -> np.ndarray:
@@ -285,12 +296,12 @@ class _Search:
         self.numeric = np.array([a.numeric for a in axes], dtype=bool)
         self.free = np.array([a.free for a in axes], dtype=bool)
 
-    def run(self, classes: ClassTable, places: np.ndarray) -> np.ndarray:
+    def run(self, table: ClassTable, places: np.ndarray) -> np.ndarray:
         """The part of each class."""
-        rows = np.arange(len(classes))
+        rows = np.arange(len(table))
         self.part, self.parts, self.closed = np.zeros(len(rows), dtype=np.int64), 0, 0
-        self.ground = _Ground(rows, places, _needed(classes, self.models))
-        self.floor = _floor(self.models, classes)
+        self.ground = _Ground(rows, places, table)
+        self.floor = _floor(self.models, table)
         with step("Cutting into parts", lambda: self.closed / max(len(rows), 1)):
             front = self._close(self._measure(rows, np.full(min(len(rows), 1), len(rows))))
             while len(front):
@@ -411,7 +422,7 @@ def _renumber(chosen: np.ndarray) -> np.ndarray:
 
 def _compact(bins: _Runs) -> _Runs:
     """Without the empty bins, where these are far too many."""
-    if bins.count <= max(DENSE_LIMIT, 8 * len(bins.of)):
+    if bins.count <= max(DENSE_LIMIT, DENSE_SHARE * len(bins.of)):
         return bins
     distinct, of = np.unique(bins.of, return_inverse=True)
     return _Runs(of, np.searchsorted(distinct, bins.first), len(distinct))
@@ -438,13 +449,6 @@ def _upper(bins: _Runs, weight: np.ndarray) -> np.ndarray:
     return np.clip(upper, bins.first + 1, bins.last)
 
 
-def _needed(classes: ClassTable, models: Sequence[PrivacyModel]) -> ClassTable:
-    """What the models look at, no more."""
-    wanted = {m.attribute for m in models}
-    histograms = {name: h for name, h in classes.histograms.items() if name in wanted}
-    return ClassTable((), (), np.zeros((0, len(classes)), dtype=np.int32), classes.tally, histograms)
-
-
 def _merged(classes: ClassTable, index: np.ndarray, groups: int) -> ClassTable:
     """The table in which class i is part of class index[i]; it has no quasi-identifiers any more."""
     histograms = {name: h.merge(index) for name, h in classes.histograms.items()}
@@ -460,9 +464,9 @@ def _failing(models: Sequence[PrivacyModel], classes: ClassTable) -> np.ndarray:
     return failing
 
 
-def _floor(models: Sequence[PrivacyModel], classes: ClassTable) -> int:
+def _floor(models: Sequence[PrivacyModel], table: ClassTable) -> int:
     """No part below this size can be cut: both sides need k. (Not so if one person may be on both sides.)"""
-    wander = len(classes.tally.wander_group) > 0
+    wander = len(table.tally.wander_group) > 0
     return 0 if wander else 2 * max((m.k for m in models if isinstance(m, KAnonymity)), default=0)
 
 
@@ -535,11 +539,12 @@ def _number_labels(axis: _Axis, spread: _Spread) -> _Labels:
     low, high, values = spread.low, spread.high, max(len(axis), 1)
     mixed = (high == axis.missing) & (low < high)
     if mixed.any():
-        numbers = np.where(spread.place == axis.missing, -1, spread.place)
-        high = np.where(mixed, np.maximum.reduceat(numbers, spread.starts), high)
+        present = np.where(spread.place == axis.missing, -1, spread.place)
+        high = np.where(mixed, np.maximum.reduceat(present, spread.starts), high)
     keys, of = number(*pack([low, high, mixed], [values, values, 2]))
     texts = _range_texts(axis.domain.text, keys // 2 // values, keys // 2 % values, keys % 2 > 0)
-    width = (axis.spots[high] - axis.spots[low]) / (np.ptp(axis.spots[: axis.numbers]) or 1)
+    numbers = axis.spots[: len(axis) - axis.domain.text.null_count]
+    width = (axis.spots[high] - axis.spots[low]) / _reach(numbers)
     return _Labels(texts, of, np.minimum(width + mixed / values, 1))
 
 

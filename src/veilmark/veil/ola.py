@@ -119,7 +119,8 @@ class _Search:
     ) -> None:
         self.models, self.levels, self.method, self.bounds = list(models), levels, method, bounds
         self.limit = method.suppression * classes.total_records + 1e-9
-        self.deciding = [m for m in models if all_monotone([m], method.suppression > 0)]
+        wander = len(classes.tally.wander_group) > 0
+        self.deciding = [m for m in models if all_monotone([m], method.suppression > 0, wander)]
         self.all_decide = len(self.deciding) == len(self.models)
         self.tables = NodeTables(classes, levels, bounds.low)
         self.losses = NodeLoss(classes, levels, method.weights)
@@ -127,6 +128,7 @@ class _Search:
         self.least_failing: tuple[int, Node] | None = None
         self.explored: list[Evaluated] = []
         self.gap = 0.0
+        self.lattice: Lattice | None = None
         self.deadline = time.monotonic() + method.seconds if method.seconds else None
 
     # What is known
@@ -173,13 +175,14 @@ class _Search:
             self.least_failing = (suppressed, node)
         return found
 
-    def failing(self, table: ClassTable) -> np.ndarray:
+    def failing(self, table: ClassTable, models: Sequence[PrivacyModel] | None = None) -> np.ndarray:
         """The classes that must go; classes of the population alone hold no record and never matter."""
+        models = self.models if models is None else models
         if table.population is None:
-            return failing_classes(self.models, table)
+            return failing_classes(models, table)
         present = table.records > 0
         failing = np.zeros(len(table), dtype=bool)
-        failing[present] = failing_classes(self.models, table.take(present))
+        failing[present] = failing_classes(models, table.take(present))
         return failing
 
     def decide(self, lattice: Lattice, found: Evaluated) -> None:
@@ -206,13 +209,15 @@ class _Search:
         if not self.deciding:
             return False
         table = self.tables.table(node)
-        return table.records[failing_classes(self.deciding, table)].sum() > self.limit
+        return bool(table.records[self.failing(table, self.deciding)].sum() > self.limit)
 
     # The search
 
     def run(self) -> None:
         """Try nodes until none is left that could be better."""
         self.lattice = lattice = Lattice(self.bounds, self.floors())
+        if self.deadline is not None:
+            self.decide(lattice, self.evaluate(self.bounds.high))
         while True:
             best = np.inf if self.best is None else self.best[0]
             candidates = lattice.open(best)
@@ -234,7 +239,7 @@ class _Search:
         place = np.unravel_index(int(np.argmin(np.where(unknown, heights, np.iinfo(np.int32).max))), unknown.shape)
         chain = [tuple(int(p) for p in place)]
         while True:
-            above = (chain[-1][:i] + (p + 1,) + chain[-1][i + 1 :] for i, p in enumerate(chain[-1]))
+            above = ((*chain[-1][:i], p + 1, *chain[-1][i + 1 :]) for i, p in enumerate(chain[-1]))
             step = next((a for a in above if _within(a, unknown.shape) and unknown[a]), None)
             if step is None:
                 return [self.bounds.node(p) for p in chain]
@@ -253,18 +258,17 @@ class _Search:
         """The candidate with the lowest floor, the most general among equals."""
         floors = np.where(candidates, lattice.floor, np.inf)
         lowest = floors == floors.min()
-        place = np.argmax(np.where(lowest, _heights(candidates.shape), -1))
-        return self.bounds.node(np.unravel_index(int(place), candidates.shape))
+        place = np.unravel_index(int(np.argmax(np.where(lowest, _heights(candidates.shape), -1))), candidates.shape)
+        return self.bounds.node([int(p) for p in place])
 
     def descend(self) -> None:
         """For lattices too large to hold: from the top, always the best step down that still passes."""
-        self.lattice = None
         self.gap = 1.0
         node = self.bounds.high
         if not self.evaluate(node).passes:
             return
         while not self.out_of_time():
-            below = [node[:i] + (v - 1,) + node[i + 1 :] for i, v in enumerate(node) if v > self.bounds.low[i]]
+            below = [(*node[:i], v - 1, *node[i + 1 :]) for i, v in enumerate(node) if v > self.bounds.low[i]]
             steps = [found for found in map(self.evaluate, below) if found.passes]
             if not steps:
                 return
@@ -275,11 +279,10 @@ class _Search:
 
     def share_done(self) -> float | None:
         """For the progress bar: the share of the lattice that is settled."""
-        lattice = getattr(self, "lattice", None)
-        if lattice is None:
+        if self.lattice is None:
             return None
         best = np.inf if self.best is None else self.best[0]
-        return 1 - float(lattice.open(best).mean())
+        return 1 - float(self.lattice.open(best).mean())
 
     def result(self) -> Found:
         """The best node, or an error that says how near the search came."""
@@ -313,4 +316,3 @@ def _heights(shape: tuple[int, ...]) -> np.ndarray:
 
 def _within(place: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     return all(p < s for p, s in zip(place, shape, strict=True))
-

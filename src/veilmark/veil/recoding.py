@@ -61,7 +61,7 @@ class Recoding:
         keys = np.zeros(self.classes.shape[1], dtype=np.int64)
         for code, stride in zip(self.classes, self._strides, strict=True):
             keys += code.astype(np.int64) * stride
-        labels = dict(zip(self.columns, self.class_labels, strict=True)) if self.class_labels is not None else {}
+        labels = {f"label{i}": labels for i, labels in enumerate(self.class_labels or ())}
         return pa.table({"key": pa.array(keys), **labels})
 
     @property
@@ -111,7 +111,8 @@ class Recoding:
                 content["levels"],
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise DataError(f"'{path}' cannot be read as a recoding: {error}. Make it with `anonymize --recoding`.") from None
+            why = f"'{path}' cannot be read as a recoding: {error}. Make it with `anonymize --recoding`."
+            raise DataError(why) from None
 
 
 def full_domain(
