@@ -25,8 +25,9 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable ".[report]"
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml $(VENV)/.core
-	$(BIN)/python -m pip install --quiet --group test --group lint
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable ".[report]" --group test --group lint
+	@touch $(VENV)/.core
 	@touch $@
 
 demo: $(VENV)/.core

@@ -12,7 +12,6 @@ from benchmarks.data import QUASI, voters
 from benchmarks.foundation import bare_group_by
 from benchmarks.harness import Comparison, compare
 
-
 PYCANON_ROWS = 2_000
 
 

@@ -90,9 +90,7 @@ def write_table(table: pa.Table, path: Path) -> None:
 
 
 @contextmanager
-def written_batches(
-    batches: Iterable[pa.RecordBatch], path: Path, schema: pa.Schema | None = None
-) -> Iterator[None]:
+def written_batches(batches: Iterable[pa.RecordBatch], path: Path, schema: pa.Schema | None = None) -> Iterator[None]:
     """Write CSV or Parquet by the suffix, a batch at a time; the file appears when the block ends well.
 
     Without any batch, `schema` says what columns there are.

@@ -177,25 +177,57 @@ run()
 """
 
 
-def test_ctrl_c_stops_cleanly(tmp_path):
-    """A statement that takes ages stands for a source that takes long."""
-    path = study_of(tmp_path, b"a,s\n1,x\n")
-    before = set(tmp_path.iterdir())
-    command = [sys.executable, "-c", ENDLESS, "measure", path, "--json"]
+STOPPED = (1, "", "Error: Stopped. No unfinished output was left.\n")
+
+
+def endless(folder, **options):
+    """A statement that takes ages stands for a source that takes long; yields the process when it is at it."""
+    path = study_of(folder, b"a,s\n1,x\n")
+    before = set(folder.iterdir())
     running = subprocess.Popen(
-        command,
+        [sys.executable, "-c", ENDLESS, "measure", path, "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
+        env={**os.environ, "TMPDIR": str(folder)},
+        **options,
     )
-    while set(tmp_path.iterdir()) == before:
+    while set(folder.iterdir()) == before:
+        assert running.poll() is None, running.communicate()
         time.sleep(0.1)
     time.sleep(1)
-    running.send_signal(signal.SIGINT)
+    return running, before
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_stops_cleanly(tmp_path, name):
+    running, before = endless(tmp_path)
+    running.send_signal(getattr(signal, name))
     out, err = running.communicate(timeout=20)
-    assert (running.returncode, out, err) == (1, "", "Error: Stopped. Nothing was written.\n")
+    assert (running.returncode, out, err) == STOPPED
     assert set(tmp_path.iterdir()) == before
+
+
+def test_nohup_is_respected(tmp_path):
+    running, before = endless(tmp_path, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    running.send_signal(signal.SIGHUP)
+    time.sleep(0.5)
+    assert running.poll() is None
+    running.send_signal(signal.SIGTERM)
+    out, err = running.communicate(timeout=20)
+    assert (running.returncode, out, err) == STOPPED
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_a_signal_leaves_no_half_written_output(tmp_path):
+    running = veilmark("sample", "voters", "--size", "50000000", "-o", tmp_path / "x.parquet")
+    while not list(tmp_path.iterdir()):
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.1)
+    running.send_signal(signal.SIGTERM)
+    out, err = running.communicate(timeout=60)
+    assert (running.returncode, out, err) == STOPPED
+    assert not list(tmp_path.iterdir())
 
 
 def test_no_permission(tmp_path, capsys, monkeypatch):

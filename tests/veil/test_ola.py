@@ -158,7 +158,7 @@ def test_levels_can_be_fixed_and_bounded(engine):
     assert found.node[classes.columns.index("z")] >= 1
     with pytest.raises(OptionError, match="'z' has levels 0 to 2"):
         search(classes, levels, [KAnonymity(5)], Ola(levels={"z": 3}))
-    with pytest.raises(OptionError, match="'zz' is not a quasi-identifier.*Did you mean 'z'"):
+    with pytest.raises(OptionError, match=r"'zz' is not a quasi-identifier.*Did you mean 'z'"):
         search(classes, levels, [KAnonymity(5)], Ola(levels={"zz": 0}))
 
 

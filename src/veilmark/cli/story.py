@@ -68,7 +68,7 @@ class Story:
     def make_up(self, seed: int) -> int:
         self.console.rule("A hospital must share its visits")
         records = workbench.make_sample("hospital", self.data, PATIENTS, seed)
-        self._say(f"Made {records:,} visits of {PATIENTS:,} patients, none of them real: {self.data}\n")
+        self._say(f"Made {records:,} visits of {PATIENTS:,} patients, none of them real: {self.data}")
         return records
 
     def measure(self) -> dict[str, Any]:
@@ -139,8 +139,7 @@ class Story:
         return {"queries": summary.queries, "alerts": [alert.to_dict() for alert in summary.alerts]}
 
     def _say(self, text: str) -> None:
-        for line in text.split("\n"):
-            self.console.print(show.literal(line))
+        self.console.print(show.literal(text))
 
     def _command(self, *words: str | Path) -> None:
         command = shlex.join(["veilmark", *map(str, words)])

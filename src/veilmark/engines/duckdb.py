@@ -357,14 +357,6 @@ class CsvTable(DuckTable):
             self._mend(error)
             return self._run(statement, doing)
 
-    def write_recoded(self, *arguments: Any, **options: Any) -> None:
-        """Write the columns with the recoding applied, in one streaming pass."""
-        try:
-            super().write_recoded(*arguments, **options)
-        except CsvError as error:
-            self._mend(error)
-            self.write_recoded(*arguments, **options)
-
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows in their order; an error is too late to read the file otherwise."""
         try:
