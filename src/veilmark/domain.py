@@ -39,7 +39,8 @@ class Domain:
             )
         text, first = _distinct(text)
         order = canonical_order(text)
-        return cls(values.take(first).take(order), text.take(order))
+        text = text.take(order)
+        return cls(pc.if_else(text.is_valid(), values.take(first).take(order), None), text)
 
     def __len__(self) -> int:
         return len(self.text)

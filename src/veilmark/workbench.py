@@ -16,6 +16,7 @@ from veilmark.cells import CellIndex, row_codes
 from veilmark.classes import ClassTable
 from veilmark.domain import Domain
 from veilmark.engines.duckdb import DuckDB, DuckTable
+from veilmark.engines.files import find_files
 from veilmark.errors import DataError, OptionError, StudyError, VeilmarkError, did_you_mean
 from veilmark.hierarchy import IntervalSpec, Levels, resolve, write_arx
 from veilmark.output import check_table_path, refuse_inputs, whole_file, write_table, write_text, written_batches
@@ -168,7 +169,9 @@ def measure(
             people = ClassTable.build(
                 other, study.quasi, person=study.person if study.person in other.columns else None
             )
-        return measure_classes(classes, compare_by(study, classes), people, population_size, threshold)
+        found = measure_classes(classes, compare_by(study, classes), people, population_size, threshold)
+        unseen = [c for c in table.columns if c not in study.spec.attributes and c != study.person]
+        return replace(found, unseen=tuple(unseen))
 
 
 def open_study(path: str | os.PathLike[str], threads: int | None = None, memory: str | None = None) -> Study:
@@ -189,6 +192,7 @@ def init(data: str | os.PathLike[str], output: str | os.PathLike[str], force: bo
     from veilmark.guess import guess_columns, study_text
 
     target = Path(output)
+    refuse_inputs(target, find_files(os.fspath(data)))
     if target.exists() and not force:
         raise OptionError(f"'{target}' exists already. Choose another name with -o, or replace it with --force.")
     with DuckDB() as engine:
@@ -237,7 +241,7 @@ def score(
         with ExitStack() as outputs:
             if records is not None:
                 rows = scored_batches(table, capped(part, options))
-                outputs.enter_context(written_batches(rows, Path(records)))
+                outputs.enter_context(written_batches(rows, Path(records), scored_schema(table)))
             if chart is not None and result.worst:
                 outputs.enter_context(charts.saved(charts.waterfall(result.worst[0]), Path(chart)))
     return result
@@ -337,28 +341,30 @@ def explain(study: Study, record: Mapping[str, object]) -> RecordScore:
         return scorer_of(open_source(engine, study), study).explain(record)
 
 
-def scored_batches(table: DuckTable, part: Scored) -> Iterator[pa.RecordBatch]:
-    """The table's rows in their order, each with its factors and record scores."""
-    factors = part.factors
-    index = CellIndex(factors.cells.codes, factors.cells.domains)
-    columns = {
-        "weight": factors.weight,
-        "df_k": factors.df_k,
-        "df_l": factors.df_l,
-        "df_t": factors.df_t,
-        "m": factors.m,
-        "l_severity": factors.l_severity,
-        "tkl": factors.tkl,
-    }
-    clash = [name for name in columns if name in table.columns]
+SCORE_COLUMNS = ("weight", "df_k", "df_l", "df_t", "m", "l_severity", "tkl")
+
+
+def scored_schema(table: DuckTable) -> pa.Schema:
+    """The columns of a table with its records' scores."""
+    clash = [name for name in SCORE_COLUMNS if name in table.columns]
     if clash:
         raise DataError(
             f"'{table.label}' has a column '{clash[0]}' already, which the records' scores would stand under. Rename it."
         )
+    schema = table.sample(0).schema
+    for name in SCORE_COLUMNS:
+        schema = schema.append(pa.field(name, pa.int64() if name in ("df_k", "df_l") else pa.float64()))
+    return schema
+
+
+def scored_batches(table: DuckTable, part: Scored) -> Iterator[pa.RecordBatch]:
+    """The table's rows in their order, each with its factors and record scores."""
+    factors = part.factors
+    index = CellIndex(factors.cells.codes, factors.cells.domains)
     for batch in table.batches():
         place = index.find_codes(row_codes(batch, factors.cells.columns, factors.cells.domains))
-        for name, values in columns.items():
-            batch = batch.append_column(name, pa.array(values[place], mask=place < 0))
+        for name in SCORE_COLUMNS:
+            batch = batch.append_column(name, pa.array(getattr(factors, name)[place], mask=place < 0))
         yield batch
 
 

@@ -291,3 +291,10 @@ def test_pycanon_cuts_entropy_to_a_whole_number():
     mine = Study.of(frame, {"q": "quasi", "s": "sensitive"}).measure().attributes["s"].diversity
     assert anonymity.entropy_l_diversity(frame, ["q"], ["s"]) == 1
     assert mine.entropy == pytest.approx(4 / 3**0.75)
+
+
+def test_uniques_of_a_population_table_are_counted():
+    people = pa.table({"zip": ["1", "2", "2", "3"]})
+    risk = measured(population=people).risk
+    assert risk.unique_in_population == 0.5
+    assert risk.population_uniques is None

@@ -72,7 +72,9 @@ def score(
 
 def breach(
     study: StudyArgument,
-    records: Annotated[Path, typer.Option(help="The table that leaked, whole or part of it.")],
+    records: Annotated[
+        Path, typer.Option(help="What leaked: some or all records, with the columns that the study names.")
+    ],
     threads: ThreadsOption = None,
     memory: MemoryOption = None,
     as_json: JsonOption = False,

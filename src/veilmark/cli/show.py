@@ -150,9 +150,15 @@ def _remarks(result: Measures, study: Study) -> list[str]:
     if uniques is not None:
         shares = (("Zayatz", uniques.zayatz), ("Pitman", uniques.pitman), ("SNB", uniques.snb))
         listed = ", ".join(f"{name} {share:.3%}" if share is not None else f"{name} -" for name, share in shares)
-        lines.append(f"Unique in the population, estimated: {listed}.")
+        lines.append(f"Unique in the population, estimated: {listed}. Where these disagree widely, trust none of them.")
+    if result.risk.unique_in_population is not None:
+        lines.append(f"Unique in the population: {result.risk.unique_in_population:.2%}.")
     if result.risk.unlinked_classes:
         lines.append(f"{result.risk.unlinked_classes:,} classes have fewer people in the population than in the table.")
+    unseen = [name for name in result.unseen if name not in study.direct]
+    if unseen:
+        lines.append(f"Not looked at, because the study gives them no role: {', '.join(unseen)}.")
+    lines.append("What each number means: docs/measure.md.")
     return lines
 
 

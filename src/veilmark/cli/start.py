@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -35,7 +36,7 @@ def init(
     from veilmark.cli import show
 
     show.guesses(guesses)
-    typer.echo(f"Written to {output}. Read it, mend what is wrong, then: veilmark measure {output}")
+    typer.echo(f"Written to {output}. Read it, mend what is wrong, then: veilmark measure {shlex.quote(str(output))}")
 
 
 def sample(

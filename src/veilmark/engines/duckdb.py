@@ -51,7 +51,9 @@ class DuckDB:
         settings |= {"memory_limit": memory} if memory else {}
         try:
             self.connection = duckdb.connect(config=settings)
-            self.connection.execute("SET enable_progress_bar=true; SET enable_progress_bar_print=false; SET TimeZone='UTC'")
+            self.connection.execute(
+                "SET enable_progress_bar=true; SET enable_progress_bar_print=false; SET TimeZone='UTC'"
+            )
         except duckdb.Error as error:
             self._drop_folder()
             raise OptionError(

@@ -118,11 +118,8 @@ def recode(
         for (column, name), kinds in zip(maps.items(), (columns[c] for c in maps), strict=True)
     )
     key = " + ".join(f"{name}.share" for name in maps.values()) or "0"
-    labels = {
-        column: f"{last}.label{i}" if local else f"{name}.label" for i, (column, name) in enumerate(maps.items())
-    }
+    labels = {column: f"{last}.label{i}" if local else f"{name}.label" for i, (column, name) in enumerate(maps.items())}
     chosen = [f"{labels.get(c, f's.{dialect.name(c)}')} AS {dialect.name(c)}" for c in columns]
     kept = f" JOIN {last} ON {last}.key = {key}" if local else f" LEFT JOIN {last} ON {last}.key = {key}"
     where = "" if local else f" WHERE {last}.key IS NULL"
     return f"SELECT {', '.join(chosen)} FROM {table} AS s{joins}{kept}{where}"
-

@@ -52,7 +52,11 @@ class AttributeMeasures:
 
 @dataclass(frozen=True)
 class Risks:
-    """Re-identification risk by the intruder's knowledge; None where no population was given."""
+    """Re-identification risk by the intruder's knowledge; None where no population was given.
+
+    The share of the population that is unique is counted where it is a table (`unique_in_population`), and estimated
+    where only its size is known (`population_uniques`).
+    """
 
     prosecutor: Risk
     marketer: float
@@ -61,11 +65,15 @@ class Risks:
     sample: Risk | None = None
     unlinked_classes: int | None = None
     population_uniques: Uniques | None = None
+    unique_in_population: float | None = None
 
 
 @dataclass(frozen=True)
 class Measures:
-    """The privacy of a table as it stands. A class's size counts persons where the study names them."""
+    """The privacy of a table as it stands. A class's size counts persons where the study names them.
+
+    `unseen` are the table's columns that the study does not name.
+    """
 
     records: int
     persons: int | None
@@ -75,6 +83,7 @@ class Measures:
     attributes: dict[str, AttributeMeasures]
     risk: Risks
     missing: dict[str, int]
+    unseen: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As the command line prints it with --json."""
@@ -93,6 +102,7 @@ class Measures:
             "delta": {name: a.delta for name, a in by.items()},
             "risk": asdict(self.risk),
             "missing": self.missing,
+            "unseen": list(self.unseen),
         }
 
 
@@ -199,7 +209,7 @@ def _linked_risk(classes: ClassTable, population: ClassTable, base: Risks, thres
         marketer_population=risk.marketer(size, linked),
         sample=risk.summarize(risk.sample_risk(size, share), size, threshold),
         unlinked_classes=int((linked < size).sum()),
-        population_uniques=population_uniques(size, max(int(population.size.sum()), int(size.sum()))),
+        unique_in_population=population.alone / int(population.size.sum()) if len(population) else 0.0,
     )
 
 

@@ -230,7 +230,9 @@ def _optimal(column: np.ndarray, counts: np.ndarray, k: int) -> np.ndarray:
         first = int(sums.last[sums.last[low]]) + 1
         high = min(int(np.searchsorted(sums.last, low)), low + max(MOST_CELLS // (low - first), 1))
         start = np.arange(first, sums.last[high - 1] + 1)
-        ways = cost[start] + sums.within(start, np.arange(low, high)[:, None])
+        ends = np.arange(low, high)[:, None]
+        ways = cost[start] + sums.within(start, ends)
+        ways[start <= sums.last[sums.last[ends]]] = np.inf
         best[low:high] = start[ways.argmin(axis=1)]
         cost[low:high] = ways.min(axis=1)
         low = high
