@@ -209,7 +209,9 @@ class _KeyCounter:
         self._waiting, self._rows = [], 0
         keys.sort()
         starts = _run_starts(keys)
-        counts = np.diff(starts, append=len(keys))
+        counts = np.empty(len(starts), dtype=np.int64)
+        np.subtract(starts[1:], starts[:-1], out=counts[:-1])
+        counts[-1:] = len(keys) - starts[-1:]
         both = np.concatenate([self._keys, keys[starts]])
         amounts = np.concatenate([self._counts, counts])
         if len(self._keys):
@@ -232,17 +234,23 @@ def _run_starts(keys: np.ndarray) -> np.ndarray:
     """Where each run of equal keys begins."""
     if not len(keys):
         return np.empty(0, dtype=np.int64)
-    return np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    change = np.empty(len(keys), dtype=bool)
+    change[0] = True
+    np.not_equal(keys[1:], keys[:-1], out=change[1:])
+    return np.flatnonzero(change)
 
 
 def _unpack(keys: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     """The codes that keys were packed from."""
     codes = np.empty((len(sizes), len(keys)), dtype=np.int32)
-    rest = keys
-    for i in reversed(range(len(sizes))):
-        higher = rest // rest.dtype.type(max(sizes[i], 1))
-        codes[i] = rest - higher * rest.dtype.type(sizes[i])
-        rest = higher
+    rest, higher = keys, np.empty_like(keys)
+    for i in reversed(range(1, len(sizes))):
+        size = keys.dtype.type(max(sizes[i], 1))
+        np.floor_divide(rest, size, out=higher)
+        np.subtract(rest, higher * size, out=codes[i], casting="unsafe")
+        rest, higher = higher, (rest if rest is not keys else np.empty_like(keys))
+    if sizes:
+        codes[0] = rest
     return codes
 
 

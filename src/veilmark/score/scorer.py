@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -31,6 +31,7 @@ class Scorer:
     tables: Mapping[str, WeightTable]
     distances: Mapping[str, Callable[[], np.ndarray]]
     sizes: np.ndarray | None = None
+    _sources: dict[Options, dict[str, float]] = field(default_factory=dict)
 
     @property
     def quasi(self) -> int:
@@ -96,8 +97,10 @@ class Scorer:
     def score(self, published: Scored | None = None, options: Options | None = None, unknown: int = 0) -> ScoreResult:
         """Scores of a published table (by default of the whole source), normalized and explained."""
         options = options or Options()
-        table = capped(published or self.whole, options)
-        values = scores.score_values(table, options)
+        published = published or self.whole
+        table = capped(published, options)
+        source = self._source_values(options)
+        values = source if published is self.whole else scores.score_values(table, options)
         records = int(table.counts.sum())
         from_closeness = scores.closeness_part(table)
         return ScoreResult(
@@ -105,7 +108,7 @@ class Scorer:
             source_records=int(self.cells.records.sum()),
             unknown_records=unknown,
             options=options,
-            scores=scores.normalize(values, self._normalizers(options, records)),
+            scores=scores.normalize(values, self._normalizers(source, options, records)),
             from_weights=values["tkl"] - from_closeness,
             from_closeness=from_closeness,
             top_classes=scores.top_classes(table, SHOWN),
@@ -113,8 +116,13 @@ class Scorer:
             worst=scores.worst_records(table, self.weights, SHOWN),
         )
 
-    def _normalizers(self, options: Options, records: int) -> dict[str, float | None]:
-        source = scores.score_values(capped(self.whole, options), options)
+    def _source_values(self, options: Options) -> dict[str, float]:
+        """The whole source's scores, found once for all tables scored against it."""
+        if options not in self._sources:
+            self._sources[options] = scores.score_values(capped(self.whole, options), options)
+        return self._sources[options]
+
+    def _normalizers(self, source: dict[str, float], options: Options, records: int) -> dict[str, float | None]:
         worst = {"m": float(self.factors.m.max()), "tkl_max": source["tkl_max"]}
         return scores.normalizers(source, worst, records, [t.largest for t in self.tables.values()], options)
 

@@ -132,9 +132,14 @@ class Scored:
         return i if self.chosen is None else int(self.chosen[i])
 
     @cached_property
+    def amounts(self) -> np.ndarray:
+        """The counts as floats, for sums of products."""
+        return self.counts.astype(np.float64)
+
+    @cached_property
     def tkl(self) -> np.ndarray:
         """What the records of each distinct record add to tkl."""
-        return self.counts * self.of(self.factors.tkl)
+        return self.amounts * self.of(self.factors.tkl)
 
 
 def score_values(table: Scored, options: Options) -> dict[str, float]:
@@ -145,8 +150,8 @@ def score_values(table: Scored, options: Options) -> dict[str, float]:
     power = 1.0 if math.isinf(options.x) else float(counts.sum()) ** (1 / options.x)
     return {
         "m": power * float(table.of(factors.m).max()),
-        "l_severity": float(np.dot(counts, table.of(factors.l_severity))),
-        "tkl": float(np.dot(counts, table.of(factors.tkl))),
+        "l_severity": float(np.dot(table.amounts, table.of(factors.l_severity))),
+        "tkl": float(np.dot(table.amounts, table.of(factors.tkl))),
         "tkl_max": float(table.of(factors.tkl).max()),
     }
 
@@ -174,7 +179,7 @@ def normalize(values: dict[str, float], by: dict[str, float | None]) -> dict[str
 
 def closeness_part(table: Scored) -> float:
     """Σ DF_t/DF_l: what tkl owes to classes that stand out, rather than to weights."""
-    return float(np.dot(table.counts, table.of(table.factors.df_t / table.factors.df_l)))
+    return float(np.dot(table.amounts, table.of(table.factors.df_t) / table.of(table.factors.df_l)))
 
 
 def worst_records(table: Scored, weights: dict[str, np.ndarray], count: int) -> tuple[RecordScore, ...]:
@@ -233,7 +238,7 @@ def top_values(table: Scored, count: int) -> tuple[Contribution, ...]:
     for i in range(table.factors.quasi, len(cells.columns)):
         code, domain = table.of(cells.codes[i]), cells.domains[i]
         tkl = np.bincount(code, weights=table.tkl, minlength=len(domain))
-        records = np.bincount(code, weights=table.counts, minlength=len(domain))
+        records = np.bincount(code, weights=table.amounts, minlength=len(domain))
         for v in _largest(tkl, count):
             if records[v]:
                 found.append(_contribution(table, {cells.columns[i]: domain.text[int(v)].as_py()}, records[v], tkl[v]))
