@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from veilmark import sample
-from veilmark.errors import OptionError, OutputError
+from veilmark.errors import OptionError
 from veilmark.sample import hospital, voters, write_voters
 
 CONSTANT = ["name", "age", "sex", "zip", "race", "marital", "income", "poverty", "education"]
@@ -171,7 +171,7 @@ def test_broken_off_file_is_removed(tmp_path, monkeypatch, small_chunks):
 def test_unwritable_path(tmp_path):
     (tmp_path / "file").touch()
     for folder in ("nowhere", "file"):
-        with pytest.raises(OutputError, match="cannot be written"):
+        with pytest.raises(OptionError, match="cannot be written"):
             write_voters(tmp_path / folder / "voters.parquet", 10)
 
 

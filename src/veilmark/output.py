@@ -29,6 +29,8 @@ def whole_file(path: Path) -> Iterator[Path]:
     target = _target(path)
     try:
         handle, name = tempfile.mkstemp(prefix=".veilmark-", suffix=path.suffix, dir=target.parent)
+    except (FileNotFoundError, NotADirectoryError):
+        raise OptionError(f"'{path}' cannot be written: there is no folder '{target.parent}'. Make it first.") from None
     except OSError as error:
         raise OutputError(
             f"'{path}' cannot be written: {error.strerror}. Check the folder and its permissions."

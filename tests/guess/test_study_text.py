@@ -112,7 +112,7 @@ def test_any_table_makes_a_study_file_that_lists_every_column_once(tmp_path, dat
 
 def test_each_line_says_why():
     text = study_text("patients.csv", list(guesses_of(hospital(1_000)).values()))
-    assert "veilmark measure study.yaml" in text
+    assert "`veilmark measure`" in text
     assert "source: patients.csv\n" in text
     assert "\nperson: patient_id  # an id that repeats: 1,000 values in " in text
     assert re.search(r"\n  age: +\{role: quasi, hierarchy: \{intervals: \[5, 10, 20\]\}\}  # named like an age: ", text)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hierarchy.helpers import check_sound, domain, failure, levels_of, paths
-from veilmark.errors import OutputError
+from veilmark.errors import OptionError, OutputError
 from veilmark.hierarchy import Levels, parse_spec, resolve, write_arx
 
 ADULT = Path(__file__).parents[3] / "shared/data/adult/hierarchies_arx"
@@ -144,7 +144,7 @@ def test_what_is_written_reads_back_the_same(tmp_path_factory, labels):
 
 
 def test_nothing_is_left_where_writing_fails(tmp_path):
-    with pytest.raises(OutputError, match="cannot be written"):
+    with pytest.raises(OptionError, match="cannot be written"):
         write_arx(levels_of(None, "a"), tmp_path / "none" / "h.csv")
     (tmp_path / "h.csv").mkdir()
     with pytest.raises(OutputError, match=r"h\.csv' cannot be written"):

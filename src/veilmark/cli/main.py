@@ -92,7 +92,8 @@ def _exit_code(arguments: list[str]) -> int:
     except typer.TyperException as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             return _help(error.format_message())
-        return _fail(f"{error.format_message().rstrip('.')}. See: veilmark --help.", error.exit_code)
+        message = error.format_message().rstrip(".")
+        return _fail(f"{message}{'' if message.endswith('?') else '.'} See: veilmark --help.", error.exit_code)
     except VeilmarkError as error:
         return _fail(str(error), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):

@@ -48,7 +48,8 @@ def guesses(found: Sequence[Guess], console: Console | None = None) -> None:
     console = console or Console()
     table = _table("What each column seems to be", "column", "role", "why")
     for guess in found:
-        table.add_row(literal(guess.column), guess.role, literal(guess.reason))
+        checks = "".join(f"\nCheck: {warning}" for warning in guess.warnings)
+        table.add_row(literal(guess.column), guess.role, literal(guess.reason + checks))
     _print(table, console)
 
 
@@ -182,9 +183,15 @@ def scores(result: ScoreResult, study: Study, published: Path | None = None, con
     if result.top_classes:
         _print(_top_classes(result.top_classes, console), console)
     if result.top_values:
-        _print(_contributions("Values that carry most of tkl", "value", result.top_values), console)
+        _print(
+            _contributions("Records by value: the share of tkl that records with it carry", "value", result.top_values),
+            console,
+        )
     for record in result.worst[:1]:
         console.print(literal(f"The worst record: {_values(record.record)}. Its {record}."))
+    if result.records == result.source_records and result.options.normalize == "source":
+        hint = "A source is all of itself. Score the part to be shared with --published, or try --normalize theory."
+        console.print(hint, style="dim")
     if result.unknown_records:
         console.print(f"{result.unknown_records:,} records are not in the source and were left out.", style="dim")
 
@@ -240,8 +247,8 @@ def breach_in_words(result: Breach, console: Console) -> None:
     severity = "-" if result.severity is None else f"{result.severity:.2%}"
     console.print(
         f"\n[bold]{severity}[/bold] of the source's tkl-Score leaked, with {result.share_of_records:.2%} of its "
-        f"records. {result.identifiable:,} leaked records stand alone in their class; of {result.certain:,} a "
-        "sensitive value follows from the rest."
+        f"records. {result.identifiable:,} leaked records stand alone in their class; for {result.certain:,} a "
+        "sensitive value can be told from the other columns."
     )
 
 

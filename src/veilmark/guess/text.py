@@ -13,7 +13,8 @@ from veilmark.guess.roles import Guess
 
 _HEADER = """\
 # Made by `veilmark init`. Every role below is a guess from a column's name and values; the comment says why.
-# Read each line and mend what is wrong. Then go on with: veilmark measure study.yaml
+# Read each line and mend what is wrong. Then go on with `veilmark measure` on this file; for `veilmark score`, give
+# each sensitive attribute weights, such as weights: {Flu: 0.1, HIV: 0.9, default: 0.2}.
 #
 #   direct     names a person; left out of what is published
 #   quasi      others may know it of a person; made coarser, level by level of its hierarchy

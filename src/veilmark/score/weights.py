@@ -142,7 +142,7 @@ def read_weights(attribute: str, given: Mapping[str, Any] | None, folder: Path) 
     if not given:
         raise WeightsError(
             f"'{attribute}' is sensitive but has no weights, so its misuse cannot be scored. Add them to the study: "
-            f"weights: {{value: 0.2, default: 0.1}}."
+            "weights: {Flu: 0.1, HIV: 0.9, default: 0.2}, with your values, or see docs/score.md."
         )
     kinds = [k for k in KINDS if k in given and not isinstance(given[k], int | float)]
     if not kinds:
