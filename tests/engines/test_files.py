@@ -330,3 +330,11 @@ def test_an_error_on_opening_is_explained(engine, tmp_path, monkeypatch):
     with pytest.raises(DataError, match="cannot be read: No files found") as caught:
         engine.open(tmp_path / "t.csv")
     paragraph(caught)
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\n3,v\n"])
+def test_a_line_longer_than_the_engine_s_buffer_is_never_left_out(tmp_path, end):
+    """DuckDB drops a last line of over 32 MB without a word."""
+    (tmp_path / "t.csv").write_bytes(b"a,s\n1,u\n2," + b"x" * 34_000_000 + end)
+    with DuckDB() as engine, pytest.raises(DataError, match="longer than 2 MB"):
+        engine.open(tmp_path / "t.csv").count()

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from veilmark import cells, progress
 from veilmark.cells import Cells
@@ -299,6 +298,8 @@ class ParquetTable(DuckTable):
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
         if not set(columns) <= set(self._schema.names):
             return None
+        import pyarrow.dataset as ds  # here, because it loads pandas where that is installed
+
         texts = {c for c in columns if _is_text(self._schema.field(c).type)}
         options = ds.ParquetReadOptions(dictionary_columns=texts)
         data = ds.dataset(self._files, format=ds.ParquetFileFormat(read_options=options))
@@ -329,7 +330,10 @@ class CsvTable(DuckTable):
             "escape": sql.literal(head.quote),
             "skip": str(head.skip),
         }
-        listed = ", ".join(sql.literal(paths.as_pattern(self._readable(f))) for f in self._encodings)
+        readable = [self._readable(f) for f in self._encodings]
+        for file in readable:
+            paths.check_last_line(file, self.label)
+        listed = ", ".join(sql.literal(paths.as_pattern(file)) for file in readable)
         given = ", ".join(f"{name}={value}" for name, value in options.items())
         try:
             self.engine.connection.execute(
@@ -446,8 +450,9 @@ def _explain(error: Exception, label: str) -> VeilmarkError:
         )
     if "not utf-8 encoded" in text:
         return EncodingError(f"The {line} is not UTF-8 text. Name the file's encoding in the study: encoding: cp1252.")
-    if "aximum line size" in text:
-        return DataError(f"The {line} is longer than 2 MB: probably a quote is not closed, or it is not a CSV file.")
+    if "aximum line size" in text or "does not support a full read" in text:
+        where = f"The {line}" if row else f"A line of {line}"
+        return DataError(f"{where} {paths.TOO_LONG}")
     if "unterminated quote" in text and row:
         return CsvError(f"The {line} has a quote that is opened and not closed rightly. Mend it and try again.")
     if row or "state machine reached an invalid state" in text:

@@ -23,6 +23,8 @@ import pyarrow.parquet as pq
 from veilmark.errors import DataError, OptionError, did_you_mean, listing
 
 HEAD_BYTES = 1 << 20
+LINE_BYTES = 2_000_000
+TOO_LONG = "is longer than 2 MB: probably a quote is not closed, or it is not a CSV file."
 DELIMITERS = ",;\t|"
 FALLBACKS = {"cp1252": "Windows-1252", "latin-1": "Latin-1"}
 PARQUET = (".parquet", ".pq")
@@ -131,6 +133,17 @@ def read_head(path: Path, given: CsvFormat | None = None) -> CsvHead:
     columns = check_columns(header, path)
     ends = {_line_end(line) for line in lines[: skip + 1]} - {""}
     return CsvHead(columns, delimiter, quote, encoding, skip, len(ends) > 1)
+
+
+def check_last_line(path: Path, label: str) -> None:
+    """The last line is not longer than the engine reads: DuckDB leaves out one of over 32 MB without a word."""
+    if path.suffix.lower() in (".gz", ".zst") or path.stat().st_size <= LINE_BYTES:
+        return
+    with path.open("rb") as file:
+        file.seek(-LINE_BYTES, io.SEEK_END)
+        tail = file.read().rstrip(b"\r\n")
+    if b"\n" not in tail and b"\r" not in tail:
+        raise DataError(f"The last line of '{label}' {TOO_LONG}")
 
 
 def _decode(data: bytes, encoding: str, path: Path) -> str:
