@@ -32,6 +32,7 @@ from veilmark.privacy.models import (
     check_attributes,
     class_distance,
 )
+from veilmark.privacy.require import Requirement, check_requirements
 from veilmark.report import charts
 from veilmark.score import ahp, datamodel
 from veilmark.score.breach import Breach, assess
@@ -172,6 +173,11 @@ def measure(
         found = measure_classes(classes, compare_by(study, classes), people, population_size, threshold)
         unseen = [c for c in table.columns if c not in study.spec.attributes and c != study.person]
         return replace(found, unseen=tuple(unseen))
+
+
+def require(measured: Measures, limits: Sequence[str]) -> list[Requirement]:
+    """Whether a measured table meets limits such as `k=5`, `l.diagnosis=2` or `t.diagnosis=0.2`."""
+    return check_requirements(measured, limits)
 
 
 def open_study(path: str | os.PathLike[str], threads: int | None = None, memory: str | None = None) -> Study:

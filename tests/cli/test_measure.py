@@ -56,6 +56,24 @@ def test_a_population_gives_the_journalist_s_risk(study, capsys, tmp_path):
     assert risk["unlinked_classes"] == 0
 
 
+def test_requirements_decide_the_exit_code(study, capsys):
+    limits = ["--require", "k=1", "--require", "t.s=0.25"]
+    assert main(["measure", str(study), *limits, "--json"]) == 0
+    assert [r["met"] for r in json.loads(capsys.readouterr().out)["required"]] == [True, True]
+    assert main(["measure", str(study), *limits, "--require", "l.s=2", "--require", "risk=0.5", "--json"]) == 1
+    assert [r["met"] for r in json.loads(capsys.readouterr().out)["required"]] == [True, True, False, False]
+    assert main(["measure", str(study), "--require", "k=2"]) == 1
+    assert "k: 1 measured, 2 required: NOT met" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"), [("k", "such as k=5"), ("q=3", "'q' cannot be required"), ("l.x=2", "'x' is not")]
+)
+def test_requirements_that_make_no_sense(study, capsys, limit, words):
+    assert main(["measure", str(study), "--require", limit]) == 2
+    assert words in capsys.readouterr().err
+
+
 def test_text_for_a_person(study, capsys):
     assert main(["measure", str(study)]) == 0
     out = capsys.readouterr().out

@@ -28,6 +28,14 @@ def measure(
         typer.Option(min=1, metavar="N", help="Only the number of people the table was drawn from."),
     ] = None,
     threshold: Annotated[float, typer.Option(help="Report the share of records whose risk is over this.")] = 0.2,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LIMIT",
+            help="End with exit code 1 unless the table meets it: k=5, l.diagnosis=2, t.diagnosis=0.2. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     threads: ThreadsOption = None,
     memory: MemoryOption = None,
     as_json: JsonOption = False,
@@ -42,7 +50,11 @@ def measure(
 
     opened = workbench.open_study(study, threads, memory)
     result = workbench.measure(opened, data, population, population_size, threshold)
+    required = workbench.require(result, require or [])
     if as_json:
-        print_json(result.to_dict())
+        print_json(result.to_dict() | {"required": [r.to_dict() for r in required]})
     else:
         show.measures(result, opened, data)
+        show.requirements(required)
+    if not all(r.met for r in required):
+        raise typer.Exit(1)

@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from veilmark.privacy.measures import AttributeMeasures, Measures, Risks
+from veilmark.privacy.require import Requirement
 from veilmark.score.ahp import AhpResult, HierarchyResult, PanelResult
 from veilmark.score.breach import Breach
 from veilmark.score.datamodel import DataModel
@@ -136,6 +137,12 @@ def _risks(risk: Risks, who: str) -> Table:
             table.add_row(name, f"{r.max:.4f}", f"{r.mean:.4f}", f"{r.over:.1%}")
     table.add_row("marketer: matches everybody", "", f"{risk.marketer:.4f}", "")
     return table
+
+
+def requirements(required: Sequence[Requirement]) -> None:
+    """What `veilmark measure --require` adds."""
+    for requirement in required:
+        Console().print(literal(str(requirement), "bold" if requirement.met else "bold red"))
 
 
 def _remarks(result: Measures, study: Study) -> list[str]:
