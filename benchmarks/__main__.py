@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import foundation, monitor, scores
+from benchmarks import anonymize, foundation, monitor, scores
 
-SUITES = {"foundation": foundation.run, "scores": scores.run, "monitor": monitor.run}
+SUITES = {"foundation": foundation.run, "scores": scores.run, "monitor": monitor.run, "anonymize": anonymize.run}
 
 
 def main() -> None:
