@@ -443,7 +443,7 @@ def anonymize(
             if recoding is not None:
                 made.recoding.save(recoding)
     k = int(made.sizes.min()) if study.person else found.k
-    return Anonymized(made, tuple(models), found.records, k, found, str(target))
+    return Anonymized(made, tuple(models), found.records, k, found, str(target), study.person is not None)
 
 
 def is_number(study: Study, name: str, domain: Domain) -> bool:

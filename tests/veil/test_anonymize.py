@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from veilmark import workbench
+from veilmark.cli import show
 from veilmark.cli.main import main
 from veilmark.domain import Domain
 from veilmark.errors import DataError, OptionError, VeilmarkError
@@ -94,14 +95,16 @@ def test_mondrian_keeps_every_record_and_its_promise(tmp_path, relaxed):
     assert Counter(row["cost"] for row in rows) == Counter(SOURCE["cost"].to_pylist())
 
 
-def test_persons_are_what_k_counts_and_their_column_is_left_out(tmp_path):
+def test_persons_are_what_k_counts_and_their_column_is_left_out(tmp_path, capsys):
     visits = SOURCE.append_column("id", pa.array([str(i // 4) for i in range(ROWS)]))
     constant = pa.array([visits["key"][i // 4 * 4].as_py() for i in range(ROWS)])
     visits = visits.set_column(1, "key", constant)
     study = Study.of(visits, {"name": "direct", "key": {"role": "quasi", "hierarchy": {"mask": 5}}}, person="id")
     got = workbench.anonymize(study, [KAnonymity(5)], tmp_path / "out.csv")
     assert got.k >= 5
-    assert got.verified.k == 4 * got.k
+    assert got.verified.k == got.to_dict()["k_records"] == 4 * got.k
+    show.anonymized(got)
+    assert f"k = {got.k}, in persons." in capsys.readouterr().out
     assert "id" not in read(tmp_path / "out.csv")[0]
 
 

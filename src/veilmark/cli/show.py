@@ -293,12 +293,15 @@ def _weights(title: str, values: Mapping[str, float]) -> Table:
     return table
 
 
-def anonymized(result: Anonymized) -> None:
+def anonymized(result: Anonymized, console: Console | None = None) -> None:
     """What `veilmark anonymize` prints."""
-    console = Console()
+    console = console or Console()
     plan, found = result.plan, result.verified
     console.print(f"\n{result.records:,} records in {found.classes:,} classes; {plan.suppressed:,} suppressed.")
-    console.print(f"[bold]k = {result.k:,}[/bold], measured anew from the written file.\n")
+    how = "measured anew from the written file."
+    if result.of_persons:
+        how = f"in persons. In records the smallest class has {found.k:,}, {how}"
+    console.print(f"[bold]k = {result.k:,}[/bold], {how}\n")
     if plan.recoding.levels:
         levels = _table("Levels")
         levels.add_column("attribute")

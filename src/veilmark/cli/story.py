@@ -49,6 +49,7 @@ def tell(folder: Path, seed: int, quiet: bool = False) -> dict[str, Any]:
         "ranking": story.compare(),
         "breach": story.leak(),
         "monitor": story.watch(),
+        "release": story.anonymize(),
     }
     write_text(report, console.export_html(clear=False))
     console.print("\n[bold]Done.[/bold] Open the report:", show.literal(report.resolve()), soft_wrap=True)
@@ -137,6 +138,17 @@ class Story:
         for name, user in summary.users.items():
             self._say(f"{name}: {user.queries} queries, {user.exposure:.2%} of the source's score seen")
         return {"queries": summary.queries, "alerts": [alert.to_dict() for alert in summary.alerts]}
+
+    def anonymize(self) -> dict[str, Any]:
+        from veilmark.privacy.models import KAnonymity
+        from veilmark.veil.ola import Ola
+
+        self.console.rule("What is the least change that makes it safe enough?")
+        release = self.folder / "release.csv"
+        self._command("anonymize", self.weighted, "--k", "5", "--suppress", "0.05", "--loss", "gcp", "-o", release)
+        found = workbench.anonymize(self._study(), [KAnonymity(5)], release, Ola(suppression=0.05, loss="gcp"))
+        show.anonymized(found, self.console)
+        return found.to_dict()
 
     def _say(self, text: str) -> None:
         self.console.print(show.literal(text))

@@ -39,7 +39,11 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Anonymized:
-    """A release: its plan, and what the written file says of itself."""
+    """A release: its plan, and what the written file says of itself.
+
+    Where the study names persons, `k` counts them, as planned: their column is not in the file, which can only show that
+    its classes have `verified.k` records.
+    """
 
     plan: Plan
     models: tuple[PrivacyModel, ...]
@@ -47,6 +51,7 @@ class Anonymized:
     k: int
     verified: Verified
     output: str
+    of_persons: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         found = self.verified
@@ -57,6 +62,7 @@ class Anonymized:
             "suppressed": self.plan.suppressed,
             "classes": found.classes,
             "k": self.k,
+            "k_records": found.k,
             "l": {name: {"distinct": found.distinct[name], "entropy": found.entropy[name]} for name in found.distinct},
             "t": dict(found.t),
             "loss": dict(self.plan.loss),
