@@ -121,7 +121,7 @@ def test_a_recoding_can_be_saved_and_opened(tmp_path):
 
 def test_a_file_that_breaks_its_promise_is_not_published(tmp_path, monkeypatch):
     lying = Verified(ROWS, 3, 1, {"diagnosis": 1}, {"diagnosis": 1.0}, {"diagnosis": 0.1}, {"diagnosis": 1.0})
-    monkeypatch.setattr(workbench, "verify", lambda *_: lying)
+    monkeypatch.setattr(workbench.anonymizing, "verify", lambda *_: lying)
     with pytest.raises(VeilmarkError, match="does not keep the promise"):
         workbench.anonymize(STUDY, [KAnonymity(5)], tmp_path / "out.csv")
     assert not list(tmp_path.iterdir())

@@ -1,0 +1,105 @@
+"""Opening: a study, its engine, its tables, and the classes in them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from veilmark.classes import ClassTable
+from veilmark.engines.duckdb import DuckDB, DuckTable
+from veilmark.errors import DataError, StudyError, did_you_mean
+from veilmark.hierarchy import Levels, resolve
+from veilmark.privacy.measures import Sensitive, rank_values
+from veilmark.study import Settings, Study
+
+
+def open_study(path: str | os.PathLike[str], threads: int | None = None, memory: str | None = None) -> Study:
+    """Read a study file; `threads` and `memory` limit the engine."""
+    return Study.open(path, Settings(threads, memory))
+
+
+@contextmanager
+def engine_of(study: Study) -> Iterator[DuckDB]:
+    """The study's engine, closed at the end."""
+    with DuckDB(study.settings.threads, study.settings.memory) as engine:
+        yield engine
+
+
+def open_source(engine: DuckDB, study: Study) -> DuckTable:
+    """The study's source table, with all the columns that the study names."""
+    data, csv = study.source()
+    table = engine.open(data, csv)
+    named = [*study.spec.attributes, *([study.person] if study.person else [])]
+    check_columns(table, named, study.name)
+    return table
+
+
+def open_other(engine: DuckDB, study: Study, data: Any, needed: Sequence[str]) -> DuckTable:
+    """Another table (a file or a frame) that must have some columns; a CSV may be written as the study's source is."""
+    source = os.fspath(data) if isinstance(data, os.PathLike) else data
+    table = engine.open(source)
+    form = study.source()[1]
+    if form is not None and isinstance(source, str) and not set(needed) <= set(table.columns):
+        table = engine.open(source, form)
+    check_columns(table, needed, study.name)
+    return table
+
+
+def check_columns(table: DuckTable, needed: Sequence[str], why: str) -> None:
+    """Every needed column is there, and holds plain values."""
+    lacking = [name for name in needed if name not in table.columns]
+    if lacking and len(lacking) == len(needed) > 1:
+        raise DataError(
+            f"'{table.label}' has none of the columns that {why} names, such as '{lacking[0]}'. Its first line must hold "
+            "the column names; perhaps it holds data, or this is another table."
+        )
+    if lacking:
+        raise DataError(
+            f"'{table.label}' has no column '{lacking[0]}', which {why} names.{did_you_mean(lacking[0], table.columns)} "
+            "Check its spelling, capital letters included."
+        )
+    nested = [name for name in needed if table.columns[name] == "nested"]
+    if nested:
+        raise DataError(
+            f"Column '{nested[0]}' of '{table.label}' holds lists, records or bytes. Veilmark compares plain values: "
+            "flatten the column, or give it no role."
+        )
+
+
+def class_table(table: DuckTable, study: Study, sensitive: bool = True) -> ClassTable:
+    """A table's classes by the study's quasi-identifiers, with or without its sensitive attributes."""
+    who = study.person
+    if who and (lacking := table.missing(who)):
+        raise DataError(
+            f"The person column '{who}' of '{table.label}' is empty in {lacking:,} records, so it is not known whose "
+            "they are. Fill it in, remove those records, or drop `person` from the study."
+        )
+    classes = ClassTable.build(table, study.quasi, study.sensitive if sensitive else (), who)
+    if not classes.total_records:
+        raise DataError(f"'{table.label}' has column names but no records.")
+    return classes
+
+
+def compare_by(study: Study, classes: ClassTable) -> dict[str, Sensitive]:
+    """How each sensitive attribute of the study is compared."""
+    result = {}
+    for name in study.sensitive:
+        spec = study.spec.attributes[name]
+        rank = rank_values(classes, name, spec.order)
+        if spec.distance == "ordered" and rank is None:
+            raise StudyError(
+                f"'{name}' has distance: ordered, but its values are not all numbers. List them from low to high: "
+                "order: [low, medium, high]."
+            )
+        domain = classes.histograms[name].domain
+        levels = resolve(spec.hierarchy, domain, name, study.folder) if spec.hierarchy else None
+        result[name] = Sensitive(spec.distance, rank, levels)
+    return result
+
+
+def resolve_quasi(study: Study, classes: ClassTable) -> list[Levels]:
+    """The hierarchies of the quasi-identifiers on the data's values; what they do not cover is an error."""
+    pairs = zip(classes.columns, classes.domains, strict=True)
+    return [resolve(study.spec.attributes[name].hierarchy, domain, name, study.folder) for name, domain in pairs]
