@@ -47,11 +47,11 @@ def literal(text: object, style: str = "") -> Text:
 def guesses(found: Sequence[Guess], console: Console | None = None) -> None:
     """What `veilmark init` prints."""
     console = console or Console()
-    table = _table("What each column seems to be", "column", "role", "why")
+    table = new_table("What each column seems to be", "column", "role", "why")
     for guess in found:
         checks = "".join(f"\nCheck: {warning}" for warning in guess.warnings)
         table.add_row(literal(guess.column), guess.role, literal(guess.reason + checks))
-    _print(table, console)
+    print_table(table, console)
 
 
 def measures(result: Measures, study: Study, data: Path | None = None, console: Console | None = None) -> None:
@@ -64,8 +64,8 @@ def measures(result: Measures, study: Study, data: Path | None = None, console: 
     console.print(Text.assemble(literal(f"by {', '.join(study.quasi) or 'no quasi-identifier'}"), "\n"))
     console.print(f"[bold]k = {result.k:,}[/bold]  {_in_words(result, who)}\n")
     if result.attributes:
-        _print(_attributes(result.attributes), console)
-    _print(_risks(result.risk, who), console)
+        print_table(_attributes(result.attributes), console)
+    print_table(_risks(result.risk, who), console)
     for line in _remarks(result, study):
         console.print(literal(line, "dim"))
 
@@ -78,7 +78,7 @@ def _in_words(result: Measures, who: str) -> str:
     return f"every {one} shares its quasi-identifiers with at least {result.k - 1:,} others."
 
 
-def _table(title: str, *texts: str, numbers: Sequence[str] = ()) -> Table:
+def new_table(title: str, *texts: str, numbers: Sequence[str] = ()) -> Table:
     """A table with columns of texts and, to their right, of numbers."""
     style = {"box": box.SIMPLE_HEAD, "pad_edge": False, "collapse_padding": True}
     table = Table(title=literal(title, "bold"), title_justify="left", **style)  # type: ignore[arg-type]
@@ -89,7 +89,7 @@ def _table(title: str, *texts: str, numbers: Sequence[str] = ()) -> Table:
     return table
 
 
-def _print(table: Table, console: Console) -> None:
+def print_table(table: Table, console: Console) -> None:
     """Print a table; where it is too wide, headings and texts are folded, and numbers stay whole."""
     if not _fits(table, console):
         for column in table.columns:
@@ -115,7 +115,7 @@ def _value(value: str | None) -> str:
 
 def _attributes(attributes: dict[str, AttributeMeasures]) -> Table:
     numbers = ("values (l)", "entropy l", "(c,l)", "t", "α", "β", "β+", "δ")
-    table = _table("Sensitive attributes, each number of the worst class", "attribute", numbers=numbers)
+    table = new_table("Sensitive attributes, each number of the worst class", "attribute", numbers=numbers)
     for name, a in attributes.items():
         d = a.diversity
         c = f"({d.recursive_c:.3g}, {d.recursive_l})" if d.recursive_c is not None else "-"
@@ -126,7 +126,7 @@ def _attributes(attributes: dict[str, AttributeMeasures]) -> Table:
 
 def _risks(risk: Risks, who: str) -> Table:
     numbers = ("highest", "mean", f"{who} over {risk.prosecutor.threshold:g}")
-    table = _table("Risk of re-identification", "intruder", numbers=numbers)
+    table = new_table("Risk of re-identification", "intruder", numbers=numbers)
     named = {
         "prosecutor: knows who is in the table": risk.prosecutor,
         "journalist: has the population table": risk.journalist,
@@ -176,7 +176,7 @@ def scores(result: ScoreResult, study: Study, published: Path | None = None, con
     part = f": {result.records:,} of the source's {result.source_records:,} records\n"
     console.print(Text.assemble("\n", literal(published or study.label, "bold"), part))
     of = {"source": "the whole source", "record": "its worst record", "theory": "the largest there can be"}
-    table = _table("Misuseability", "score", numbers=("value", f"of {of[result.options.normalize]}"))
+    table = new_table("Misuseability", "score", numbers=("value", f"of {of[result.options.normalize]}"))
     names = {
         "m": f"M-Score (x={result.options.x:g})",
         "l_severity": "L-Severity",
@@ -186,11 +186,11 @@ def scores(result: ScoreResult, study: Study, published: Path | None = None, con
     for key, name in names.items():
         s = result.scores[key]
         table.add_row(name, f"{s.value:,.5g}", "-" if s.normalized is None else f"{s.normalized:.2%}")
-    _print(table, console)
+    print_table(table, console)
     if result.top_classes:
-        _print(_top_classes(result.top_classes, console), console)
+        print_table(_top_classes(result.top_classes, console), console)
     if result.top_values:
-        _print(
+        print_table(
             _contributions("Records by value: the share of tkl that records with it carry", "value", result.top_values),
             console,
         )
@@ -206,14 +206,14 @@ def scores(result: ScoreResult, study: Study, published: Path | None = None, con
 def _top_classes(parts: Sequence[Contribution], console: Console) -> Table:
     """A column for each quasi-identifier, where there is room for them side by side; else one for all."""
     title, names = "Classes that carry most of tkl", tuple(parts[0].what)
-    table = _table(title, *names, numbers=CARRIED)
+    table = new_table(title, *names, numbers=CARRIED)
     for part in parts:
         table.add_row(*(literal(_value(v)) for v in part.what.values()), *_carried(part))
     return table if _fits(table, console) else _contributions(title, "class", parts)
 
 
 def _contributions(title: str, heading: str, parts: Sequence[Contribution]) -> Table:
-    table = _table(title, heading, numbers=CARRIED)
+    table = new_table(title, heading, numbers=CARRIED)
     for part in parts:
         table.add_row(literal(_values(part.what)), *_carried(part))
     return table
@@ -227,14 +227,14 @@ def ranking(result: Ranking, console: Console | None = None) -> None:
     """What `veilmark score --compare` prints."""
     console = console or Console()
     headings = ("records", "tkl", "of the source", "L-Severity", "M-Score", f"rank ±{result.spread:.0%}")
-    table = _table("Candidates, least misuseable first", "table", numbers=headings)
+    table = new_table("Candidates, least misuseable first", "table", numbers=headings)
     for name, candidate in result.candidates.items():
         s = candidate.scores
         low, high = result.stability["tkl"].rank_range[name]
         share = "-" if s["tkl"].normalized is None else f"{s['tkl'].normalized:.2%}"
         numbers = (f"{s['tkl'].value:,.4g}", share, f"{s['l_severity'].value:,.4g}", f"{s['m'].value:,.4g}")
         table.add_row(literal(name), f"{candidate.records:,}", *numbers, str(low) if low == high else f"{low}-{high}")
-    _print(table, console)
+    print_table(table, console)
     same = result.stability["tkl"].same_order
     console.print(
         f"The last column is the rank where weights move by up to ±{result.spread:.0%}. In {same:.1%} of "
@@ -264,11 +264,11 @@ def ahp(result: AhpResult | PanelResult | HierarchyResult, console: Console | No
     console = console or Console()
     if isinstance(result, HierarchyResult):
         for name, values in result.items():
-            _print(_weights(name, values), console)
+            print_table(_weights(name, values), console)
         console.print(f"Consistency ratio {result.consistency_ratio:.4f} over all.")
         return
     found = result.result if isinstance(result, PanelResult) else result
-    _print(_weights("Weights", found.by_name), console)
+    print_table(_weights("Weights", found.by_name), console)
     verdict = "judgements agree" if found.consistency_ratio <= 0.1 else "judgements contradict each other: over 0.10"
     console.print(f"Consistency ratio {found.consistency_ratio:.4f} ({verdict}).")
     if found.revisit is not None:
@@ -281,11 +281,11 @@ def data_model(model: DataModel) -> None:
     """What `veilmark weights model` prints."""
     console = Console()
     for name, values in model.weights().items():
-        _print(_weights(name, values), console)
+        print_table(_weights(name, values), console)
 
 
 def _weights(title: str, values: Mapping[str, float]) -> Table:
-    table = _table(title, "value", numbers=("weight",))
+    table = new_table(title, "value", numbers=("weight",))
     table.add_column("")
     largest = max(values.values(), default=0.0) or 1.0
     for value, weight in sorted(values.items(), key=lambda pair: -pair[1]):
@@ -303,13 +303,13 @@ def anonymized(result: Anonymized, console: Console | None = None) -> None:
         how = f"in persons. In records the smallest class has {found.k:,}, {how}"
     console.print(f"[bold]k = {result.k:,}[/bold], {how}\n")
     if plan.recoding.levels:
-        levels = _table("Levels")
+        levels = new_table("Levels")
         levels.add_column("attribute")
         levels.add_column("level", justify="right")
         for name, level in plan.recoding.levels.items():
             levels.add_row(escape(name), str(level))
         console.print(levels)
-    losses = _table("Loss")
+    losses = new_table("Loss")
     losses.add_column("metric")
     losses.add_column("value", justify="right")
     for name, value in plan.loss.items():
