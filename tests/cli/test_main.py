@@ -200,9 +200,9 @@ def test_tables_fit_80_columns_and_lose_nothing(wide, capsys, verb):
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 200])
 def test_a_table_that_is_too_wide_is_folded_and_not_cut(width):
     console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    table = show._table("A title", "name", numbers=("of the whole source", "mean", *"abcdefgh"))
+    table = show.new_table("A title", "name", numbers=("of the whole source", "mean", *"abcdefgh"))
     table.add_row("y" * 60, *["1.14e+03"] * 10)
-    show._print(table, console)
+    show.print_table(table, console)
     text = console.export_text()
     assert text.count("y") == 60
     assert text.count("1.14e+03") == 10
