@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import anonymize, foundation, monitor, scores
+from benchmarks import anonymize, foundation, growth, monitor, peers, scores, search
 
-SUITES = {"foundation": foundation.run, "scores": scores.run, "monitor": monitor.run, "anonymize": anonymize.run}
+SUITES = {
+    "foundation": foundation.run,
+    "scores": scores.run,
+    "monitor": monitor.run,
+    "anonymize": anonymize.run,
+    "search": search.run,
+    "growth": growth.run,
+    "peers": peers.run,
+}
 
 
 def main() -> None:
@@ -15,8 +23,8 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=13_000_000)
     options = parser.parse_args()
     for name in options.suites or SUITES:
-        for comparison in SUITES[name](options.rows):
-            print(comparison, flush=True)
+        for result in SUITES[name](options.rows):  # type: ignore[operator]
+            print(result, flush=True)
 
 
 if __name__ == "__main__":

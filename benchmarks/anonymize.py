@@ -6,10 +6,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.data import FOLDER, QUASI, voters
+from benchmarks.data import FOLDER, HIERARCHIES, QUASI, voters
 from benchmarks.harness import Comparison, compare
-
-HIERARCHIES = {"zip": {"mask": 5}, "yob": {"intervals": [2, 4, 8]}}
 
 
 def four_columns(path: Path, suffix: str) -> Path:

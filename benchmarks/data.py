@@ -12,6 +12,9 @@ from veilmark.sample import write_voters
 
 FOLDER = Path("build/bench")
 QUASI = ["zip", "gender", "yob", "race"]
+HIERARCHIES = {"zip": {"mask": 5}, "yob": {"intervals": [2, 4, 8]}}
+ADULT = Path("../shared/data/adult")
+"""UCI Adult with ARX's hierarchies, where it lies beside the project."""
 
 
 def voters(rows: int) -> Path:

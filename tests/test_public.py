@@ -11,7 +11,10 @@ import veilmark
 def test_the_public_names_are_these():
     errors = "DataError HierarchyError InputError OptionError OutputError StudyError VeilmarkError "
     errors += "VeilmarkWarning WeightsError"
-    assert set(veilmark.__all__) == {"Monitor", "Options", "Settings", "Study", *errors.split()}
+    models = "Alpha BasicBeta DeltaDisclosure DeltaPresence DistinctL EnhancedBeta EntropyL KAnonymity KMap RecursiveL "
+    models += "TCloseness"
+    others = "Microaggregation Mondrian Monitor Ola Options Recoding Settings Study"
+    assert set(veilmark.__all__) == {*errors.split(), *models.split(), *others.split()}
     for name in veilmark.__all__:
         assert getattr(veilmark, name).__name__ == name
 

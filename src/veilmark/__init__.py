@@ -17,33 +17,72 @@ if TYPE_CHECKING:
         VeilmarkWarning,
         WeightsError,
     )
+    from veilmark.privacy.models import (
+        Alpha,
+        BasicBeta,
+        DeltaDisclosure,
+        DeltaPresence,
+        DistinctL,
+        EnhancedBeta,
+        EntropyL,
+        KAnonymity,
+        KMap,
+        RecursiveL,
+        TCloseness,
+    )
     from veilmark.score.monitor import Monitor
     from veilmark.score.scores import Options
     from veilmark.study import Settings, Study
+    from veilmark.veil.anonymize import Microaggregation
+    from veilmark.veil.mondrian import Mondrian
+    from veilmark.veil.ola import Ola
+    from veilmark.veil.recoding import Recoding
 
 __version__ = "0.1.0.dev0"
 
 _ERRORS = (
     "DataError HierarchyError InputError OptionError OutputError StudyError VeilmarkError VeilmarkWarning WeightsError"
 )
+_MODELS = "Alpha BasicBeta DeltaDisclosure DeltaPresence DistinctL EnhancedBeta EntropyL"
+_MODELS += " KAnonymity KMap RecursiveL TCloseness"
 _HOMES = {
+    "Microaggregation": "veilmark.veil.anonymize",
+    "Mondrian": "veilmark.veil.mondrian",
     "Monitor": "veilmark.score.monitor",
+    "Ola": "veilmark.veil.ola",
     "Options": "veilmark.score.scores",
+    "Recoding": "veilmark.veil.recoding",
     "Settings": "veilmark.study",
     "Study": "veilmark.study",
-} | dict.fromkeys(_ERRORS.split(), "veilmark.errors")
+}
+_HOMES |= dict.fromkeys(_ERRORS.split(), "veilmark.errors") | dict.fromkeys(_MODELS.split(), "veilmark.privacy.models")
 
 __all__ = [
+    "Alpha",
+    "BasicBeta",
     "DataError",
+    "DeltaDisclosure",
+    "DeltaPresence",
+    "DistinctL",
+    "EnhancedBeta",
+    "EntropyL",
     "HierarchyError",
     "InputError",
+    "KAnonymity",
+    "KMap",
+    "Microaggregation",
+    "Mondrian",
     "Monitor",
+    "Ola",
     "OptionError",
     "Options",
     "OutputError",
+    "Recoding",
+    "RecursiveL",
     "Settings",
     "Study",
     "StudyError",
+    "TCloseness",
     "VeilmarkError",
     "VeilmarkWarning",
     "WeightsError",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -173,7 +174,7 @@ def count_batches(batches: Iterable[pa.RecordBatch], domains: Sequence[Domain], 
     bound = math.prod(sizes)
     counter = _KeyCounter(bound)
     strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
-    coders = [_BatchCoder(d, stride, counter.type) for d, stride in zip(domains, strides, strict=True)]
+    coders = [BatchCoder(d, stride, counter.type) for d, stride in zip(domains, strides, strict=True)]
     for batch in batches:
         keys = np.zeros(batch.num_rows, dtype=counter.type)
         for column, coder in zip(columns, coders, strict=True):
@@ -265,7 +266,13 @@ def row_codes(batch: pa.RecordBatch, columns: Sequence[str], domains: Sequence[D
     return codes
 
 
-class _BatchCoder:
+FEW_NUMBERS = 1 << 20
+"""Whole numbers that span no more are looked up in an array."""
+
+CHANGED = "The table changed while it was being read: it has values that it did not have before. Try again."
+
+
+class BatchCoder:
     """What one column adds to the packed number of each row; a dictionary that stays the same is looked up once."""
 
     def __init__(self, domain: Domain, stride: int, kind: type[np.signedinteger]) -> None:
@@ -278,6 +285,8 @@ class _BatchCoder:
 
     def shares(self, column: pa.Array) -> np.ndarray:
         """code × stride of each row."""
+        if self._by_number is not None and pa.types.is_integer(column.type) and not column.null_count:
+            return self._of_numbers(column.to_numpy())
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
         if self._dictionary is None or not self._dictionary.equals(column.dictionary):
@@ -290,5 +299,29 @@ class _BatchCoder:
             indices = indices.cast(pa.int64()).fill_null(len(self._shares) - 1)
         rows = indices.to_numpy()
         if len(self._unknown) and np.isin(rows, self._unknown).any():
-            raise DataError("The table changed while it was being read: it has values that it did not have before.")
+            raise DataError(CHANGED)
         return self._shares[rows]
+
+    @cached_property
+    def _by_number(self) -> tuple[int, np.ndarray] | None:
+        """The lowest number and the code of each from there on (-1: not in the domain), where they span little."""
+        numbers = self._domain.numbers
+        numbers = numbers if numbers is None or self._domain.missing is None else numbers[:-1]
+        if numbers is None or not np.array_equal(numbers, np.round(numbers)):
+            return None
+        low, high = int(numbers[0]), int(numbers[-1])
+        if high - low > FEW_NUMBERS or max(-low, high) >= 1 << 53 or len(np.unique(numbers)) < len(numbers):
+            return None
+        shares = np.full(high - low + 1, -1, dtype=self._kind)
+        shares[numbers.astype(np.int64) - low] = np.arange(len(numbers)) * self._stride
+        return low, shares
+
+    def _of_numbers(self, rows: np.ndarray) -> np.ndarray:
+        assert self._by_number is not None
+        low, shares = self._by_number
+        if len(rows) and (int(rows.min()) < low or int(rows.max()) >= low + len(shares)):
+            raise DataError(CHANGED)
+        found = shares[np.subtract(rows, low, dtype=np.int64, casting="unsafe")]
+        if len(found) and found.min() < 0:
+            raise DataError(CHANGED)
+        return found

@@ -15,6 +15,7 @@ from veilmark.engines.files import CsvFormat
 from veilmark.errors import StudyError
 from veilmark.hierarchy import HierarchySpec
 from veilmark.output import write_text
+from veilmark.persons import Fill, Folding
 from veilmark.yamlfile import explain, read_yaml, validate
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from veilmark.score.breach import Breach
     from veilmark.score.ranking import Ranking
     from veilmark.score.scores import Options, RecordScore, ScoreResult
+    from veilmark.veil.anonymize import Anonymized, Method
+    from veilmark.veil.recoding import Recoding
+    from veilmark.workbench.applying import Applied
 
 Role = Literal["direct", "quasi", "sensitive", "other"]
 Distance = Literal["equal", "ordered", "hierarchical"]
@@ -49,15 +53,18 @@ class FileSource(_Strict):
 
 
 class Attribute(_Strict):
-    """One column: its role and, by role, its hierarchy, distance and weights."""
+    """One column: its role and, by role, its hierarchy, distance and weights, or how it is kept."""
 
     role: Role
     hierarchy: HierarchySpec | None = None
     distance: Distance = "equal"
     order: list[str] | None = None
     weights: dict[str, Any] | None = None
+    keep: Literal["pseudonym"] | None = None
+    missing: list[str] | None = None
+    fill: Fill | None = None
 
-    @field_validator("order", mode="before")
+    @field_validator("order", "missing", mode="before")
     @classmethod
     def _texts(cls, given: Any) -> Any:
         return [str(v) for v in given] if isinstance(given, list) else given
@@ -68,9 +75,17 @@ class Attribute(_Strict):
             raise ValueError(
                 f"weights, distance and order belong to role sensitive, and this one's role is {self.role}"
             )
+        if self.keep and self.role != "direct":
+            raise ValueError(f"keep: {self.keep} belongs to role direct, and this one's role is {self.role}")
         if self.distance == "hierarchical" and self.hierarchy is None:
             raise ValueError("distance: hierarchical needs a hierarchy")
         return self
+
+
+class Latest(_Strict):
+    """Of a person's records, the one with the latest date counts."""
+
+    latest: str
 
 
 class StudySpec(_Strict):
@@ -79,6 +94,7 @@ class StudySpec(_Strict):
     version: Literal[1]
     source: FileSource | str | None = None
     person: str | None = None
+    fold: Literal["error", "first", "mode"] | Latest = "error"
     attributes: dict[str, Attribute] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -164,6 +180,22 @@ class Study:
     def direct(self) -> list[str]:
         return self._with_role("direct")
 
+    @property
+    def pseudonyms(self) -> list[str]:
+        """The direct identifiers that are published as pseudonyms."""
+        return [name for name, attribute in self.spec.attributes.items() if attribute.keep == "pseudonym"]
+
+    @property
+    def folding(self) -> Folding:
+        """Which value of a quasi-identifier counts where a person's records differ."""
+        given = self.spec.fold
+        return Folding("latest", given.latest) if isinstance(given, Latest) else Folding(given)
+
+    @property
+    def missing(self) -> dict[str, list[str]]:
+        """The codes that mean missing, of the columns that have some."""
+        return {name: list(a.missing) for name, a in self.spec.attributes.items() if a.missing}
+
     def _with_role(self, role: str) -> list[str]:
         return [name for name, attribute in self.spec.attributes.items() if attribute.role == role]
 
@@ -190,6 +222,27 @@ class Study:
         from veilmark import workbench
 
         return workbench.measure(self, data, **options)
+
+    def anonymize(self, method: Method, output: str | os.PathLike[str] | None = None, **more: Any) -> Anonymized:
+        """The least change by which the table meets what the method asks for, such as `Ola(k=5, suppression=0.05)`.
+
+        The release is written to `output`; without one it is the result's `table()`. More: `population` (a file or a
+        frame, for models that compare with one), `recoding` and `pseudonym_key`, files.
+        """
+        from veilmark import workbench
+
+        return workbench.anonymize(self, (), output, method, **more)
+
+    def apply(
+        self, recoding: Recoding | str | os.PathLike[str], output: str | os.PathLike[str] | None = None, **more: Any
+    ) -> Applied:
+        """A recoding applied to `data` of this study, by default its source.
+
+        More: `data`, `k`, `suppress`, `unknown` and `pseudonym_key`.
+        """
+        from veilmark.workbench.applying import apply
+
+        return apply(self, recoding, output, **more)
 
     def score(self, published: Any = None, options: Options | None = None, **more: Any) -> ScoreResult:
         """M-Score, L-Severity and tkl-Score of a published table, by default of the whole source.

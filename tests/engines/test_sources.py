@@ -167,3 +167,25 @@ def test_a_pandas_frame_with_a_column_twice(engine):
 def test_something_that_is_no_table(engine):
     with pytest.raises(DataError, match="A dict is not a table"):
         engine.open({"a": [1]})
+
+
+def test_not_a_number_and_missing_are_one_value_also_where_statistics_leave_it_out(tmp_path):
+    pq.write_table(pa.table({"x": [1.0, 2.0, float("nan"), None, float("nan")]}), tmp_path / "n.parquet")
+    with DuckDB() as engine:
+        table = engine.open(tmp_path / "n.parquet")
+        assert table.missing("x") == 3
+        assert table.group(["x"]).records.tolist() == [1, 1, 3]
+        assert len(table.group(["x"]).domains[0]) == 3
+
+
+def test_a_folder_named_like_a_column_does_not_replace_it(tmp_path):
+    for folder in ("year=1999", "state=FL"):
+        (tmp_path / folder).mkdir()
+        pq.write_table(pa.table({"year": ["1980", "1981"]}), tmp_path / folder / "p.parquet")
+        (tmp_path / folder / "c.csv").write_text("year\n1980\n1981\n")
+    with DuckDB() as engine:
+        for file in ("year=1999/p.parquet", "year=1999/c.csv", "state=FL/c.csv"):
+            table = engine.open(tmp_path / file)
+            assert list(table.columns) == ["year"]
+            assert table.group(["year"]).domains[0].text.to_pylist() == ["1980", "1981"]
+        assert list(engine.open(tmp_path / "state=FL/p.parquet").columns) == ["year", "state"]

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from veilmark.cli.options import JsonOption, MemoryOption, StudyArgument, ThreadsOption, print_json
 from veilmark.errors import OptionError
 
+if TYPE_CHECKING:
+    from veilmark.veil.anonymize import Method
+
 PANEL = "2  Anonymize: the least change that makes it safe enough"
-T = TypeVar("T")
+LIMITS = "What the release must meet"
+METHOD = "Method"
+SEARCH = "Search of OLA"
+FILES = "Files"
+DEFAULT_K = 5
 
 
 def register(app: typer.Typer) -> None:
@@ -20,73 +27,112 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel=PANEL)(anonymize)
 
 
+def _option(panel: str, text: str, metavar: str | None = None) -> Any:
+    return typer.Option(metavar=metavar, help=text, rich_help_panel=panel, show_default=metavar is None)
+
+
+PerAttribute = list[str] | None
+Loss = Literal["dm_star", "precision", "dm", "gcp", "entropy", "lm"]
+PseudonymKeyOption = Annotated[
+    Path | None,
+    _option(FILES, "The key of pseudonyms, made where there is none. Without, it is new and forgotten.", "FILE"),
+]
+
+
 def anonymize(
     study: StudyArgument,
-    output: Annotated[Path, typer.Option("-o", "--output", help="The release to write: .csv or .parquet.")],
-    k: Annotated[int, typer.Option(help="Every class has at least so many records (persons, where known).")] = 5,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The release to write: .csv or .parquet.", rich_help_panel=FILES)
+    ],
+    k: Annotated[
+        int | None,
+        _option(LIMITS, "Least persons (or records) of a class. Default: 5, none with --k-map or --presence.", "N"),
+    ] = None,
+    l: Annotated[PerAttribute, _option(LIMITS, "l-diversity of a sensitive attribute.", "ATTR=3")] = None,  # noqa: E741
+    l_kind: Annotated[Literal["distinct", "entropy", "recursive"], _option(LIMITS, "What --l counts.")] = "distinct",
+    c: Annotated[float, _option(LIMITS, "The c of recursive (c, l)-diversity.")] = 3.0,
+    t: Annotated[PerAttribute, _option(LIMITS, "t-closeness, by the study's distance.", "ATTR=0.2")] = None,
+    alpha: Annotated[PerAttribute, _option(LIMITS, "Largest share of one value in a class.", "ATTR=0.5")] = None,
+    beta: Annotated[PerAttribute, _option(LIMITS, "β-likeness: largest gain of a value's share.", "ATTR=1")] = None,
+    beta_kind: Annotated[Literal["basic", "enhanced"], _option(LIMITS, "Which β-likeness.")] = "basic",
+    delta: Annotated[PerAttribute, _option(LIMITS, "δ-disclosure of a sensitive attribute.", "ATTR=1")] = None,
+    k_map: Annotated[int | None, _option(LIMITS, "Least people of the population that a class links to.", "N")] = None,
+    presence: Annotated[
+        str | None, _option(LIMITS, "δ-presence: least and largest share of them in the table.", "0.1:0.5")
+    ] = None,
+    population: Annotated[
+        Path | None, _option(LIMITS, "A table of everybody, for --k-map and --presence.", "FILE")
+    ] = None,
     method: Annotated[
-        Literal["ola", "mondrian"],
-        typer.Option(help="ola: one level for each column, optimal; mondrian: ranges that fit the data locally."),
+        Literal["ola", "mondrian", "microaggregate"],
+        _option(METHOD, "ola: a level for each column, optimal; mondrian: local ranges; microaggregate: means."),
     ] = "ola",
-    l: Annotated[  # noqa: E741
-        list[str] | None,
-        typer.Option(metavar="ATTR=3", help="l-diversity of a sensitive attribute.", show_default=False),
+    suppress: Annotated[float, _option(METHOD, "Share that OLA may leave out, 0 to 1.")] = 0.0,
+    suppress_unit: Annotated[
+        Literal["records", "persons"], _option(METHOD, "Share of what: records, or persons who lose one.")
+    ] = "records",
+    relaxed: Annotated[
+        bool, typer.Option("--relaxed", help="Mondrian's ranges may overlap.", rich_help_panel=METHOD)
+    ] = False,
+    gamma: Annotated[
+        float | None, _option(METHOD, "Microaggregation in groups of k to 2k-1: 0.2 scattered, 1.1 clustered.", "G")
     ] = None,
-    l_kind: Annotated[Literal["distinct", "entropy", "recursive"], typer.Option(help="What --l counts.")] = "distinct",
-    c: Annotated[float, typer.Option(help="The c of recursive (c, l)-diversity.")] = 3.0,
-    t: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ATTR=0.2", help="t-closeness of a sensitive attribute.", show_default=False),
-    ] = None,
-    alpha: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ATTR=0.5", help="Largest share of one value in a class.", show_default=False),
-    ] = None,
-    suppress: Annotated[float, typer.Option(help="Share of the records that OLA may leave out.")] = 0.0,
-    loss: Annotated[
-        Literal["dm_star", "precision", "dm", "gcp", "entropy", "lm"], typer.Option(help="The loss that OLA minimizes.")
-    ] = "dm_star",
+    loss: Annotated[Loss, _option(SEARCH, "The loss to minimize.")] = "dm_star",
+    weight: Annotated[PerAttribute, _option(SEARCH, "How much an attribute counts in the loss.", "ATTR=2")] = None,
     level: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ATTR=LEVEL", help="Fix (sex=0) or bound (zip=0-3) an attribute's level.", show_default=False
-        ),
+        PerAttribute, _option(SEARCH, "Fix (sex=0) or bound (zip=0-3) an attribute's level.", "ATTR=LEVEL")
     ] = None,
-    seconds: Annotated[
-        float | None, typer.Option(help="Take the best found after so long.", show_default=False)
-    ] = None,
-    recoding: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the rules that were applied, as JSON.", show_default=False),
-    ] = None,
+    seconds: Annotated[float | None, _option(SEARCH, "Take the best found after so long.", "S")] = None,
+    recoding: Annotated[Path | None, _option(FILES, "Write the rules, for `veilmark apply`, as JSON.", "FILE")] = None,
+    pseudonym_key: PseudonymKeyOption = None,
     threads: ThreadsOption = None,
     memory: MemoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Generalize and suppress until every class is safe, with the least loss, and write the release.
 
-    Direct identifiers and the person column are left out. The written file is measured anew before it is published.
+    Direct identifiers and the person column are left out, or become pseudonyms where the study says so. The written
+    file is measured anew before it is published.
     """
     from veilmark import workbench
-    from veilmark.cli import show
+    from veilmark.cli import show_anonymize
+    from veilmark.workbench.anonymizing import Limits
+
+    opened = workbench.open_study(study, threads, memory)
+    given = {"l": l, "t": t, "alpha": alpha, "beta": beta, "delta": delta}
+    by_attribute: Any = {name: _pairs(name, pairs) for name, pairs in given.items()}
+    least = DEFAULT_K if k is None and k_map is None and presence is None else k
+    kinds: Any = {"l_kind": l_kind, "c": c, "beta_kind": beta_kind}
+    limits = Limits(least, **by_attribute, **kinds, k_map=k_map, presence=_range(presence))
+    models = workbench.models_of(opened, limits)
+    search: dict[str, Any] = {"suppression": suppress, "unit": suppress_unit, "loss": loss, "seconds": seconds}
+    search |= {"weights": _pairs("weight", weight), "levels": _pairs("level", level, _span)}
+    chosen = _method(method, search, relaxed, gamma)
+    result = workbench.anonymize(opened, models, output, chosen, recoding, population, pseudonym_key)
+    return print_json(result.to_dict()) if as_json else show_anonymize.anonymized(result)
+
+
+def _method(name: str, search: dict[str, Any], relaxed: bool, gamma: float | None) -> Method:
+    """The method with its own options; another's are an error."""
+    from veilmark.veil.anonymize import Microaggregation
     from veilmark.veil.mondrian import Mondrian
     from veilmark.veil.ola import Ola
 
-    opened = workbench.open_study(study, threads, memory)
-    kinds = {"l": l_kind, "c": c}
-    models = workbench.models_of(
-        opened, k, _pairs("l", l, float), _pairs("t", t, float), _pairs("alpha", alpha, float), kinds
-    )
-    chosen: Any = Mondrian()
-    if method == "ola":
-        chosen = Ola(suppress, loss, levels=_pairs("level", level, _span), seconds=seconds)
-    elif suppress or level or seconds:
-        raise OptionError("--suppress, --level and --seconds belong to --method ola; mondrian suppresses nothing.")
-    result = workbench.anonymize(opened, models, output, chosen, recoding)
-    return print_json(result.to_dict()) if as_json else show.anonymized(result)
+    if relaxed and name != "mondrian":
+        raise OptionError("--relaxed belongs to --method mondrian.")
+    if gamma is not None and name != "microaggregate":
+        raise OptionError("--gamma belongs to --method microaggregate.")
+    if name == "ola":
+        return Ola(**search)
+    if any(search[option] for option in ("suppression", "seconds", "weights", "levels")):
+        raise OptionError(
+            "--suppress, --weight, --level and --seconds belong to --method ola; the others suppress nothing, and search "
+            "no levels."
+        )
+    return Mondrian(relaxed) if name == "mondrian" else Microaggregation(gamma)
 
 
-def _pairs(option: str, given: list[str] | None, read: Callable[[str], T]) -> dict[str, T]:
+def _pairs(option: str, given: list[str] | None, read: Callable[[str], Any] = float) -> dict[str, Any]:
     """ATTR=NUMBER options as a mapping."""
     found = {}
     for text in given or []:
@@ -105,3 +151,13 @@ def _pairs(option: str, given: list[str] | None, read: Callable[[str], T]) -> di
 def _span(text: str) -> int | tuple[int, int]:
     low, dash, high = text.partition("-")
     return (int(low), int(high)) if dash else int(low)
+
+
+def _range(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    low, _, high = text.partition(":")
+    try:
+        return float(low), float(high)
+    except ValueError:
+        raise OptionError(f"--presence takes two shares, such as 0.1:0.5, not '{text}'.") from None

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from veilmark import __version__
-from veilmark.cli import anonymize, hierarchy, measure, monitor, score, start, weights
+from veilmark.cli import anonymize, apply, hierarchy, measure, monitor, score, start, weights
 from veilmark.cli.bars import show_progress
 from veilmark.errors import VeilmarkError
 
@@ -34,6 +34,7 @@ score.register(app)
 weights.register(app)
 monitor.register(app)
 anonymize.register(app)
+apply.register(app)
 
 INTERRUPTED = 130
 ENDINGS = ("SIGTERM", "SIGHUP")

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -25,7 +24,6 @@ from veilmark.score.datamodel import DataModel
 from veilmark.score.ranking import Ranking
 from veilmark.score.scores import Contribution, ScoreResult
 from veilmark.study import Study
-from veilmark.veil.anonymize import Anonymized
 
 if TYPE_CHECKING:
     from veilmark.guess import Guess
@@ -291,30 +289,3 @@ def _weights(title: str, values: Mapping[str, float]) -> Table:
     for value, weight in sorted(values.items(), key=lambda pair: -pair[1]):
         table.add_row(literal(value), f"{weight:.5f}", "█" * round(BAR * weight / largest))
     return table
-
-
-def anonymized(result: Anonymized, console: Console | None = None) -> None:
-    """What `veilmark anonymize` prints."""
-    console = console or Console()
-    plan, found = result.plan, result.verified
-    console.print(f"\n{result.records:,} records in {found.classes:,} classes; {plan.suppressed:,} suppressed.")
-    how = "measured anew from the written file."
-    if result.of_persons:
-        how = f"in persons. In records the smallest class has {found.k:,}, {how}"
-    console.print(f"[bold]k = {result.k:,}[/bold], {how}\n")
-    if plan.recoding.levels:
-        levels = new_table("Levels")
-        levels.add_column("attribute")
-        levels.add_column("level", justify="right")
-        for name, level in plan.recoding.levels.items():
-            levels.add_row(escape(name), str(level))
-        console.print(levels)
-    losses = new_table("Loss")
-    losses.add_column("metric")
-    losses.add_column("value", justify="right")
-    for name, value in plan.loss.items():
-        losses.add_row(name, f"{value:,.5g}")
-    console.print(losses)
-    if plan.gap:
-        console.print(f"The search was cut short: another generalization may lose up to {plan.gap:.1%} less.")
-    console.print(f"Written to {escape(result.output)}.")

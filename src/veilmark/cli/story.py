@@ -140,14 +140,14 @@ class Story:
         return {"queries": summary.queries, "alerts": [alert.to_dict() for alert in summary.alerts]}
 
     def anonymize(self) -> dict[str, Any]:
-        from veilmark.privacy.models import KAnonymity
+        from veilmark.cli import show_anonymize
         from veilmark.veil.ola import Ola
 
         self.console.rule("What is the least change that makes it safe enough?")
         release = self.folder / "release.csv"
         self._command("anonymize", self.weighted, "--k", "5", "--suppress", "0.05", "--loss", "gcp", "-o", release)
-        found = workbench.anonymize(self._study(), [KAnonymity(5)], release, Ola(suppression=0.05, loss="gcp"))
-        show.anonymized(found, self.console)
+        found = self._study().anonymize(Ola(suppression=0.05, loss="gcp", k=5), release)
+        show_anonymize.anonymized(found, self.console)
         return found.to_dict()
 
     def _say(self, text: str) -> None:

@@ -9,13 +9,14 @@ import re
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from veilmark import cells, progress
@@ -28,12 +29,15 @@ from veilmark.engines.frames import is_relation, to_arrow
 from veilmark.errors import DataError, OptionError, VeilmarkError, VeilmarkWarning, listing
 
 if TYPE_CHECKING:
+    from veilmark.veil.pseudonyms import Pseudonyms
     from veilmark.veil.recoding import Recoding
 
 DIALECT = sql.Dialect()
 BATCH_ROWS = 1 << 17
 PROBE_ROWS = 5_000
 FEW_VALUES = 1 << 16
+REORDERING = "join_order,build_side_probe_side"
+"""The optimizers that may scan a joined table in place of the rows."""
 
 
 class DuckDB:
@@ -81,7 +85,7 @@ class DuckDB:
     def open(self, source: Any, csv: CsvFormat | None = None) -> DuckTable:
         """A path or glob of CSV or Parquet files, or a frame: pandas, polars, Arrow, a DuckDB relation."""
         if is_relation(source):
-            file = self._folder / f"relation{self._next()}.parquet"
+            file = self.scratch(".parquet")
             source.write_parquet(str(file))
             return ParquetTable(self, [file], "the DuckDB relation")
         if not isinstance(source, str | Path):
@@ -93,7 +97,7 @@ class DuckDB:
 
     def transcoded(self, path: Path, encoding: str, one_line_end: bool = False) -> Path:
         """A copy in UTF-8, unpacked, in the engine's own folder; with `one_line_end` every line ends in a newline."""
-        target = self._folder / f"{self._next()}.csv"
+        target = self.scratch(".csv")
         letters = codecs.getincrementaldecoder(encoding)()
         decoder = io.IncrementalNewlineDecoder(letters, translate=True) if one_line_end else letters
         try:
@@ -135,6 +139,10 @@ class DuckDB:
         percent = self.connection.query_progress()
         return percent / 100 if percent > 0 else None
 
+    def scratch(self, suffix: str) -> Path:
+        """A new file's path in the engine's own folder."""
+        return self._folder / f"{self._next()}{suffix}"
+
     def _next(self) -> int:
         self._tables += 1
         return self._tables
@@ -148,7 +156,8 @@ class DuckTable:
     def __init__(self, engine: DuckDB, label: str) -> None:
         self.engine = engine
         self.label = label
-        self.name = f"source_{engine._next()}"
+        self.raw = self.name = f"source_{engine._next()}"
+        self._declared: set[str] = set()
         self._create()
         described = self._run(f"SELECT column_name, column_type FROM (DESCRIBE {self.name})")
         self.columns = {row["column_name"]: _kind(row["column_type"]) for row in described.to_pylist()}
@@ -164,7 +173,8 @@ class DuckTable:
     def _run(self, statement: str, doing: str = "Reading") -> pa.Table:
         try:
             with progress.step(f"{doing} {self.label}", self.engine.share_done):
-                return self.engine.execute(statement) if statement.startswith("CREATE") else self.engine.run(statement)
+                quiet = statement.startswith(("CREATE", "COPY"))
+                return self.engine.execute(statement) if quiet else self.engine.run(statement)
         except duckdb.Error as error:
             raise _explain(error, self.label) from None
 
@@ -185,24 +195,74 @@ class DuckTable:
         reader = self.engine.connection.sql(f"FROM {self.name}").to_arrow_reader(BATCH_ROWS)
         yield from reader
 
-    def write_recoded(self, recoding: Recoding, columns: Sequence[str], path: Path) -> None:
-        """Write the columns with the recoding applied, in one streaming pass; CSV or Parquet by the suffix."""
+    def write_recoded(
+        self, recoding: Recoding, columns: Sequence[str], path: Path, pseudonyms: Pseudonyms | None = None
+    ) -> None:
+        """Write the columns with the recoding applied, in one streaming pass; CSV or Parquet by the suffix.
+
+        Rows stay in the source's order, block by block: joined the other way round, they would come out sorted by what
+        is to be hidden.
+        """
         names = {c: f"{self.name}_map_{i}" for i, c in enumerate(recoding.columns)}
-        last = f"{self.name}_classes"
+        last, pads = f"{self.name}_classes", f"{self.name}_pads"
         tables = {name: recoding.map_table(i) for i, name in enumerate(names.values())} | {last: recoding.class_table()}
-        kinds = self._kinds(columns)
-        statement = sql.recode(DIALECT, self.name, kinds, names, last, recoding.local)
+        hidden = pseudonyms.columns if pseudonyms else ()
+        tables |= {pads: pseudonyms.pads()} if pseudonyms else {}
+        kinds, keys = self._kinds(columns), recoding.key_columns()
+        statement = sql.recode(DIALECT, self.name, kinds, names, keys, last, recoding.local, hidden, pads)
         form = "FORMAT parquet" if path.suffix == ".parquet" else "FORMAT csv, HEADER"
         for name, table in tables.items():
             self.engine.connection.register(name, table)
         try:
             with progress.step(f"Writing {path.name}", self.engine.share_done):
+                self.engine.execute(f"SET disabled_optimizers='{REORDERING}'")
                 self.engine.execute(f"COPY ({statement}) TO {sql.literal(str(path))} ({form})")
         except duckdb.Error as error:
             raise _explain(error, self.label) from None
         finally:
+            self.engine.execute("RESET disabled_optimizers")
             for name in tables:
                 self.engine.connection.unregister(name)
+
+    def declare_missing(self, codes: Mapping[str, Sequence[str]]) -> None:
+        """From now on, these values of some columns are missing."""
+        self.name = f"{self.raw}_declared"
+        self._declared = set(codes)
+        statement = sql.declare_missing(DIALECT, self.raw, self.columns, codes)
+        self.engine.connection.execute(f"CREATE OR REPLACE TEMP VIEW {self.name} AS {statement}")
+
+    def spooled(self, columns: Sequence[str]) -> DuckTable:
+        """Some columns as a table that is quick to read again and again: a CSV is read once."""
+        if self._batches(()) is not None and not self._declared:
+            return self
+        file = self.engine.scratch(".parquet")
+        self._run(sql.spool(DIALECT, self.name, self._kinds(columns), str(file)))
+        return ParquetTable(self.engine, [file], self.label)
+
+    def rows(self, columns: Sequence[str], person: str, part: tuple[int, int] = (0, 1)) -> Iterator[pa.RecordBatch]:
+        """Some columns of all rows in their order; of several parts, the rows of the persons in one."""
+        direct = self._direct(columns) if part[1] == 1 else None
+        if direct is not None:
+            yield from direct
+            return
+        statement = sql.rows(DIALECT, self.name, self._kinds(columns), person, part)
+        yield from self._reader(statement)
+
+    def person_keys(self, person: str, part: tuple[int, int] = (0, 1)) -> tuple[np.ndarray, np.ndarray]:
+        """Two independent hashes of each row's person, the rows as `rows` has them."""
+        found = list(self._reader(sql.person_hashes(DIALECT, self.name, person, part)))
+        first, second = ([batch.column(i).to_numpy() for batch in found] for i in range(2))
+        return np.concatenate([np.empty(0, np.uint64), *first]), np.concatenate([np.empty(0, np.uint64), *second])
+
+    def _reader(self, statement: str) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self.engine.connection.sql(statement).to_arrow_reader(BATCH_ROWS)
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
+            raise _explain(error, self.label) from None
+
+    def _direct(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
+        """The rows without the engine, where it need not change them."""
+        return None if self._declared & set(columns) else self._batches(columns)
 
     def missing(self, column: str) -> int:
         """How many records lack a value of the column."""
@@ -213,7 +273,7 @@ class DuckTable:
         """The distinct combinations of the columns, coded and counted."""
         if self._looks_small(columns):
             domains = [self.domain(c) for c in columns]
-            batches = self._batches(columns) if _small([len(d) for d in domains]) else None
+            batches = self._direct(columns) if _small([len(d) for d in domains]) else None
             if batches is not None:
                 with progress.step(f"Grouping {self.label}"):
                     return cells.count_batches(batches, domains, columns)
@@ -226,7 +286,7 @@ class DuckTable:
 
     def _looks_small(self, columns: Sequence[str]) -> bool:
         """Whether a few rows leave hope that each column has few values, so that rows pack into one number."""
-        if not columns or self._batches(()) is None:
+        if not columns or self._direct(columns) is None:
             return False
         counts = ", ".join(f"count(DISTINCT {DIALECT.name(c)})" for c in columns)
         found = self._run(f"SELECT {counts} FROM ({sql.head(self.name, PROBE_ROWS)})")
@@ -271,7 +331,7 @@ class FrameTable(DuckTable):
         super().__init__(engine, label)
 
     def _create(self) -> None:
-        self.engine.connection.register(self.name, self._data)
+        self.engine.connection.register(self.raw, self._data)
 
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
         return iter(self._data.select(list(columns)).to_batches(max_chunksize=BATCH_ROWS))
@@ -290,8 +350,9 @@ class ParquetTable(DuckTable):
 
     def _create(self) -> None:
         listed = ", ".join(sql.literal(paths.as_pattern(Path(f))) for f in self._files)
+        hive = f"hive_partitioning={paths.folders_hold([Path(f) for f in self._files], self._schema.names)}"
         try:
-            self.engine.connection.execute(f"CREATE TEMP VIEW {self.name} AS FROM read_parquet([{listed}])")
+            self.engine.connection.execute(f"CREATE TEMP VIEW {self.raw} AS FROM read_parquet([{listed}], {hive})")
         except duckdb.Error as error:
             raise _explain(error, self.label) from None
 
@@ -329,6 +390,7 @@ class CsvTable(DuckTable):
             "quote": sql.literal(head.quote),
             "escape": sql.literal(head.quote),
             "skip": str(head.skip),
+            "hive_partitioning": "false",
         }
         readable = [self._readable(f) for f in self._encodings]
         for file in readable:
@@ -337,7 +399,7 @@ class CsvTable(DuckTable):
         given = ", ".join(f"{name}={value}" for name, value in options.items())
         try:
             self.engine.connection.execute(
-                f"CREATE OR REPLACE TEMP VIEW {self.name} AS "
+                f"CREATE OR REPLACE TEMP VIEW {self.raw} AS "
                 f"FROM read_csv([{listed}], auto_detect=false, header=true, strict_mode=true, {given})"
             )
         except duckdb.Error as error:

@@ -12,7 +12,7 @@ import csv
 import glob
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -105,6 +105,12 @@ def is_parquet(path: Path) -> bool:
 def as_pattern(path: Path) -> str:
     """The pattern that names this file alone, for an engine that reads every name as a pattern."""
     return re.sub(r"[\[*?]", r"[\g<0>]", path.as_posix())
+
+
+def folders_hold(files: Sequence[Path], columns: Collection[str]) -> bool:
+    """Whether folders such as `state=FL` hold columns that the files do not."""
+    named = {part.partition("=")[0] for file in files for part in file.parts[:-1] if "=" in part}
+    return bool(named) and not named & set(columns)
 
 
 def read_head(path: Path, given: CsvFormat | None = None) -> CsvHead:

@@ -5,7 +5,7 @@ Differences between engines are the constants of a `Dialect`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -14,7 +14,7 @@ class Dialect:
     """How one engine spells things."""
 
     quote: str = '"'
-    nan: str = "'NaN'"
+    nan: str = "isnan({})"
 
     def name(self, identifier: str) -> str:
         """A column or table name, quoted."""
@@ -28,9 +28,15 @@ class Dialect:
         """The same of a column of a named table."""
         return self._without_empty(f"{table}.{self.name(column)}", kind)
 
+    def pseudonym(self, expression: str, pads: str) -> str:
+        """HMAC-SHA256 of a value's text, its first 16 bytes in hexadecimal; `pads` has the key's two blocks."""
+        inner = f"sha256({pads}.inner_pad || encode(CAST({expression} AS VARCHAR)))"
+        return f"substr(sha256({pads}.outer_pad || unhex({inner})), 1, 32)"
+
     def _without_empty(self, expression: str, kind: str) -> str:
-        empty = {"text": "''", "float": self.nan}.get(kind)
-        return f"NULLIF({expression}, {empty})" if empty else expression
+        if kind == "float":
+            return f"CASE WHEN {self.nan.format(expression)} THEN NULL ELSE {expression} END"
+        return f"NULLIF({expression}, '')" if kind == "text" else expression
 
 
 def literal(text: str) -> str:
@@ -104,22 +110,69 @@ def head(table: str, rows: int) -> str:
     return f"SELECT * FROM {table} LIMIT {rows}"
 
 
+def declare_missing(
+    dialect: Dialect, table: str, columns: Mapping[str, str], codes: Mapping[str, Sequence[str]]
+) -> str:
+    """All columns (name: kind); the listed values of some become missing."""
+    chosen = []
+    for column, kind in columns.items():
+        name = dialect.name(column)
+        values = ", ".join(v if kind in ("number", "float") else literal(v) for v in codes.get(column, ()))
+        declared = f"CASE WHEN {name} IN ({values}) THEN NULL ELSE {name} END AS {name}"
+        chosen.append(declared if values else name)
+    return f"SELECT {', '.join(chosen)} FROM {table}"
+
+
+def rows(dialect: Dialect, table: str, columns: Mapping[str, str], person: str, part: tuple[int, int]) -> str:
+    """Some columns of the rows of one part of the persons."""
+    return f"SELECT {_cleaned(dialect, columns)[:-2]} FROM {table}{_of_part(dialect, person, part)}"
+
+
+def spool(dialect: Dialect, table: str, columns: Mapping[str, str], path: str) -> str:
+    """Some columns copied to a Parquet file under their own names."""
+    chosen = ", ".join(f"{dialect.clean(name, kind)} AS {dialect.name(name)}" for name, kind in columns.items())
+    return f"COPY (SELECT {chosen} FROM {table}) TO {literal(path)} (FORMAT parquet)"
+
+
+def person_hashes(dialect: Dialect, table: str, person: str, part: tuple[int, int]) -> str:
+    """Two independent hashes of each row's person."""
+    name = dialect.name(person)
+    both = f"hash({name}) AS h0, hash(CAST({name} AS VARCHAR) || '~') AS h1"
+    return f"SELECT {both} FROM {table}{_of_part(dialect, person, part)}"
+
+
+def _of_part(dialect: Dialect, person: str, part: tuple[int, int]) -> str:
+    return f" WHERE hash({dialect.name(person)}) % {part[1]} = {part[0]}" if part[1] > 1 else ""
+
+
 def recode(
-    dialect: Dialect, table: str, columns: Mapping[str, str], maps: Mapping[str, str], last: str, local: bool
+    dialect: Dialect,
+    table: str,
+    columns: Mapping[str, str],
+    maps: Mapping[str, str],
+    keys: Sequence[Sequence[str]],
+    last: str,
+    local: bool,
+    pseudonyms: Collection[str] = (),
+    pads: str = "",
 ) -> str:
     """Rows with some columns recoded, less the suppressed ones.
 
     `columns` are those to be published (name: kind). `maps` names, for each recoded column, a table of `value`, `label`
-    and `share`; the shares of a row's values add up to its key in the table `last`: of the suppressed classes, or, where
-    the recoding is `local`, of the classes kept and their labels (`label0`, `label1`, … in the order of `maps`).
+    and `share`; the shares of a row's values in the columns of `keys[0]` add up to its `key0` in the table `last`, and so
+    on. That table has the suppressed classes or, where the recoding is `local`, the classes kept and their labels
+    (`label0`, `label1`, … in the order of `maps`). `pads` is a table of one row for the columns that become pseudonyms.
     """
     joins = "".join(
-        f" JOIN {name} ON {dialect.clean_of('s', column, kinds)} IS NOT DISTINCT FROM {name}.value"
-        for (column, name), kinds in zip(maps.items(), (columns[c] for c in maps), strict=True)
+        f" JOIN {name} ON {dialect.clean_of('s', column, columns[column])} IS NOT DISTINCT FROM {name}.value"
+        for column, name in maps.items()
     )
-    key = " + ".join(f"{name}.share" for name in maps.values()) or "0"
-    labels = {column: f"{last}.label{i}" if local else f"{name}.label" for i, (column, name) in enumerate(maps.items())}
-    chosen = [f"{labels.get(c, f's.{dialect.name(c)}')} AS {dialect.name(c)}" for c in columns]
-    kept = f" JOIN {last} ON {last}.key = {key}" if local else f" LEFT JOIN {last} ON {last}.key = {key}"
-    where = "" if local else f" WHERE {last}.key IS NULL"
-    return f"SELECT {', '.join(chosen)} FROM {table} AS s{joins}{kept}{where}"
+    sums = (" + ".join(f"{maps[c]}.share" for c in of) or "0" for of in keys)
+    same = " AND ".join(f"{last}.key{i} = {total}" for i, total in enumerate(sums))
+    new = {column: f"{last}.label{i}" if local else f"{name}.label" for i, (column, name) in enumerate(maps.items())}
+    new |= {c: dialect.pseudonym(dialect.clean_of("s", c, columns[c]), pads) for c in pseudonyms}
+    chosen = [f"{new.get(c, f's.{dialect.name(c)}')} AS {dialect.name(c)}" for c in columns]
+    kept = f" JOIN {last} ON {same}" if local else f" LEFT JOIN {last} ON {same}"
+    where = "" if local else f" WHERE {last}.key0 IS NULL"
+    padded = f" CROSS JOIN {pads}" if pseudonyms else ""
+    return f"SELECT {', '.join(chosen)} FROM {table} AS s{joins}{kept}{padded}{where}"

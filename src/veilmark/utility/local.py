@@ -1,60 +1,84 @@
 """Information loss of local recodings (Mondrian), by the same metrics as full-domain ones.
 
 What a part publishes of an attribute covers some of its values: of numbers all between the least and the largest
-present, of categories all under the smallest node of the hierarchy that covers those present.
+present; of categories all under the smallest node of the hierarchy that covers those present, or, where there are no
+levels between the values and the top and sets are published, the set itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from veilmark.classes import ClassTable
 from veilmark.hierarchy import Levels
+from veilmark.utility.loss import ADDITIVE, Attribute, label_widths
+from veilmark.veil.mondrian import LISTED
+
+Parts = Mapping[str, Mapping[str, float]]
 
 
 def local_losses(
-    classes: ClassTable, levels: Sequence[Levels], numeric: Sequence[bool], part: np.ndarray, parts: int
+    classes: ClassTable,
+    levels: Sequence[Levels],
+    numeric: Sequence[bool],
+    part: np.ndarray,
+    parts: int,
+    by_attribute: Parts | None = None,
 ) -> dict[str, float]:
-    """The loss of a partition by every metric; nothing is suppressed."""
+    """The loss of a partition by every metric; nothing is suppressed. `by_attribute` saves computing it again."""
+    own = by_attribute or local_by_attribute(classes, levels, numeric, part, parts)
     size = np.bincount(part, weights=classes.records, minlength=parts)
-    everyone, total = float(size.sum()), {"precision": 0.0, "gcp": 0.0, "entropy": 0.0, "lm": 0.0}
-    for i, (of, as_number) in enumerate(zip(levels, numeric, strict=True)):
-        for name, amount in _attribute_losses(classes, i, of, as_number, part, parts, size).items():
-            total[name] += amount
-    scale = everyone * len(levels) or 1.0
     squares = float((size**2).sum())
-    averages = {name: amount if name == "entropy" else amount / scale for name, amount in total.items()}
-    return {"dm_star": squares, "dm": squares, **averages}
+    means: dict[str, float] = {}
+    for metric in ADDITIVE:
+        total = sum(of[metric] for of in own.values())
+        means[metric] = total if metric == "entropy" else total / max(len(own), 1)
+    return {"dm_star": squares, "dm": squares, **means}
+
+
+def local_by_attribute(
+    classes: ClassTable,
+    levels: Sequence[Levels],
+    numeric: Sequence[bool],
+    part: np.ndarray,
+    parts: int,
+    sets: bool = True,
+) -> dict[str, dict[str, float]]:
+    """Each attribute's own loss by the additive metrics: a mean over records in 0..1, entropy a sum in bits.
+
+    `sets`: categories without levels of their own are published as sets of values, as Mondrian does by default.
+    """
+    size = np.bincount(part, weights=classes.records, minlength=parts)
+    return {
+        column: _attribute_losses(classes, i, of, as_number, part, size, sets)
+        for i, (column, of, as_number) in enumerate(zip(classes.columns, levels, numeric, strict=True))
+    }
 
 
 def _attribute_losses(
-    classes: ClassTable, i: int, levels: Levels, as_number: bool, part: np.ndarray, parts: int, size: np.ndarray
+    classes: ClassTable, i: int, levels: Levels, as_number: bool, part: np.ndarray, size: np.ndarray, sets: bool
 ) -> dict[str, float]:
-    """One attribute's loss, summed over records."""
     codes, domain = classes.codes[i], classes.domains[i]
-    values = len(domain)
+    values, parts, everyone = len(domain), len(size), float(size.sum()) or 1.0
     records = np.bincount(codes, weights=classes.records, minlength=values)
     level, node = _smallest_node(levels, codes, part, parts)
-    leaves = np.array([levels.leaves(at)[label] for at, label in zip(level, node, strict=True)], dtype=float)
-    members = [np.bincount(of, weights=records) for of in levels.codes]
-    covered = np.array([members[at][label] for at, label in zip(level, node, strict=True)])
-    width = np.where(leaves > 1, leaves / values, 0.0)
     if as_number and domain.numbers is not None:
-        low, high, mixed = _span(codes, domain.missing, part, parts)
-        numbers = domain.numbers
-        whole = np.nanmax(numbers) - np.nanmin(numbers) or 1.0
-        width = np.where(mixed, 1.0, np.nan_to_num(numbers[high] - numbers[low]) / whole)
-        before = np.append(0.0, np.cumsum(records))
-        covered = np.where(mixed, records.sum(), before[high + 1] - before[low])
-        leaves = np.where(mixed, values, high - low + 1)
-    bits = np.log2(covered[part] / records[codes])
+        width, leaves, covered = _number_cover(domain.numbers, domain.missing, codes, records, part, parts)
+    else:
+        attribute = Attribute(levels, records, domain.numbers)
+        width, leaves, covered = _node_cover(attribute, level, node)
+        if sets and levels.height == 1:
+            leaves, covered = _set_cover(codes, records, part, parts)
+            width = np.where(leaves > 1, leaves / max(values, 1), 0.0)
+    there = classes.records > 0
+    bits = np.log2(covered[part[there]] / records[codes[there]])
     return {
-        "precision": float(np.dot(size, level / max(levels.height, 1))),
-        "gcp": float(np.dot(size, width)),
-        "lm": float(np.dot(size, (leaves - 1) / max(values - 1, 1))),
-        "entropy": float(np.dot(classes.records, bits)),
+        "precision": float(np.dot(size, level / max(levels.height, 1))) / everyone,
+        "gcp": float(np.dot(size, width)) / everyone,
+        "entropy": float(np.dot(classes.records[there], bits)),
+        "lm": float(np.dot(size, (leaves - 1) / max(values - 1, 1))) / everyone,
     }
 
 
@@ -70,16 +94,52 @@ def _smallest_node(levels: Levels, codes: np.ndarray, part: np.ndarray, parts: i
     return level, node
 
 
-def _span(
-    codes: np.ndarray, missing: int | None, part: np.ndarray, parts: int
+# What the label of each part covers: which share of the attribute, how many values, and how many records of the table
+# have one of these.
+
+
+def _node_cover(attribute: Attribute, level: np.ndarray, node: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The width of the node too, as a full-domain recoding reckons it."""
+    levels = attribute.levels
+    width, leaves, covered = (np.empty(len(level)) for _ in range(3))
+    for at in range(levels.height + 1):
+        here = level == at
+        width[here] = label_widths(attribute, at)[node[here]]
+        leaves[here] = levels.leaves(at)[node[here]]
+        covered[here] = np.bincount(levels.codes[at], weights=attribute.records)[node[here]]
+    return width, leaves, covered
+
+
+def _set_cover(codes: np.ndarray, records: np.ndarray, part: np.ndarray, parts: int) -> tuple[np.ndarray, np.ndarray]:
+    """Small sets are written out; a larger one is the run of values from its first to its last."""
+    values = max(len(records), 1)
+    owner, member = np.divmod(np.unique(part.astype(np.int64) * values + codes), values)
+    count = np.bincount(owner, minlength=parts)
+    own = np.bincount(owner, weights=records[member], minlength=parts)
+    low, high = _extremes(codes, part, parts, values)
+    listed = count <= LISTED
+    return np.where(listed, count, high - low + 1), np.where(listed, own, _between(records, low, high))
+
+
+def _number_cover(
+    numbers: np.ndarray, missing: int | None, codes: np.ndarray, records: np.ndarray, part: np.ndarray, parts: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The least and largest code of each part, and whether it mixes numbers with missing values."""
-    low, high = _extremes(codes, part, parts, int(codes.max(initial=0)) + 1)
+    """The share of the range too; a part that mixes numbers with missing values covers everything."""
+    low, high = _extremes(codes, part, parts, len(numbers))
     mixed = np.zeros(parts, dtype=bool) if missing is None else (high == missing) & (low != missing)
-    return low, high, mixed
+    whole = np.nanmax(numbers) - np.nanmin(numbers) or 1.0
+    width = np.where(mixed, 1.0, np.nan_to_num(numbers[high] - numbers[low]) / whole)
+    leaves = np.where(mixed, len(numbers), high - low + 1)
+    return width, leaves, np.where(mixed, records.sum(), _between(records, low, high))
+
+
+def _between(records: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    before = np.append(0.0, np.cumsum(records))
+    return before[high + 1] - before[low]
 
 
 def _extremes(codes: np.ndarray, part: np.ndarray, parts: int, bound: int) -> tuple[np.ndarray, np.ndarray]:
+    """The least and largest code of each part."""
     low, high = np.full(parts, bound, dtype=np.int64), np.full(parts, -1, dtype=np.int64)
     np.minimum.at(low, part, codes)
     np.maximum.at(high, part, codes)

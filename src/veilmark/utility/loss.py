@@ -48,7 +48,7 @@ def attributes_of(classes: ClassTable, levels: Sequence[Levels]) -> list[Attribu
 
 def level_costs(metric: Metric, attribute: Attribute) -> LevelCosts:
     """An additive metric of one attribute, level by level."""
-    by_label = {"precision": _precision, "gcp": _width, "lm": _leaves}
+    by_label = {"precision": _precision, "gcp": label_widths, "lm": _leaves}
     everyone = attribute.records.sum()
     base, extra = [], []
     for level in range(attribute.levels.height + 1):
@@ -84,7 +84,7 @@ def _leaves(attribute: Attribute, level: int) -> np.ndarray:
     return (attribute.levels.leaves(level) - 1) / max(values - 1, 1)
 
 
-def _width(attribute: Attribute, level: int) -> np.ndarray:
+def label_widths(attribute: Attribute, level: int) -> np.ndarray:
     """The normalized certainty penalty: the label's share of the range (numbers) or of the leaves; a leaf is 0."""
     leaves = attribute.levels.leaves(level)
     if attribute.numbers is None:
@@ -110,6 +110,7 @@ class NodeLoss:
     def __init__(
         self, classes: ClassTable, levels: Sequence[Levels], weights: Mapping[str, float] | None = None
     ) -> None:
+        self._columns = classes.columns
         self._everyone = float(classes.records.sum())
         self._weights = np.array([(weights or {}).get(c, 1.0) for c in classes.columns])
         attributes = attributes_of(classes, levels)
@@ -134,23 +135,83 @@ class NodeLoss:
     def of(self, metric: Metric, table: ClassTable, node: Sequence[int], failing: np.ndarray) -> float:
         """The loss of a node whose class table and suppressed classes are known."""
         if metric in ("dm", "dm_star"):
-            return _discernibility(table.records, failing, self._everyone, metric == "dm")
+            return self.discernibility(metric, table.records, failing)
+        return self.additive(metric, node, table.records[failing], table.codes[:, failing])
+
+    def discernibility(self, metric: Metric, records: np.ndarray, failing: np.ndarray) -> float:
+        """DM*: Σ|E|² over all classes; DM: suppressed records count |E|·N instead (Bayardo and Agrawal 2005)."""
+        squares = records.astype(np.float64) ** 2
+        if metric == "dm_star":
+            return float(squares.sum())
+        return float(squares[~failing].sum() + records[failing].sum() * self._everyone)
+
+    def additive(
+        self, metric: Metric, node: Sequence[int], suppressed: np.ndarray, codes: Sequence[np.ndarray] | np.ndarray
+    ) -> float:
+        """The loss by an additive metric, from the records and labels of the suppressed classes."""
         total = 0.0
-        suppressed = table.records[failing]
         for i, (level, weight) in enumerate(zip(node, self._weights, strict=True)):
             costs = self._costs[metric][i]
-            lost = float(np.dot(suppressed, costs.extra[level][table.codes[i, failing]]))
-            total += weight * (costs.base[level] + lost)
+            total += weight * (costs.base[level] + float(np.dot(suppressed, costs.extra[level][codes[i]])))
         return total / self.scale(metric)
+
+    def dearer(self, metric: Metric, attribute: int) -> np.ndarray:
+        """What suppressing a record adds at least to an attribute's part of an additive metric, at each level."""
+        least = [
+            float(extra.min(initial=np.inf)) if len(extra) else 0.0 for extra in self._costs[metric][attribute].extra
+        ]
+        return np.maximum(np.array(least), 0.0) * self._weights[attribute] / self.scale(metric)
 
     def all_of(self, table: ClassTable, node: Sequence[int], failing: np.ndarray) -> dict[str, float]:
         """The loss by every metric."""
         return {metric: self.of(metric, table, node, failing) for metric in METRICS}
 
+    def by_attribute(self, table: ClassTable, node: Sequence[int], failing: np.ndarray) -> dict[str, dict[str, float]]:
+        """Each attribute's own loss by the additive metrics: a mean over records in 0..1, entropy a sum in bits.
 
-def _discernibility(records: np.ndarray, failing: np.ndarray, everyone: float, penalize: bool) -> float:
-    """DM*: Σ|E|² over all classes; DM: suppressed records count |E|·N instead (Bayardo and Agrawal 2005)."""
-    squares = records.astype(np.float64) ** 2
-    if not penalize:
-        return float(squares.sum())
-    return float(squares[~failing].sum() + records[failing].sum() * everyone)
+        A total is the weighted mean of these, that of entropy their weighted sum.
+        """
+        suppressed = table.records[failing]
+        found: dict[str, dict[str, float]] = {}
+        for i, (column, level) in enumerate(zip(self._columns, node, strict=True)):
+            labels = table.codes[i, failing]
+            found[column] = {}
+            for metric in ADDITIVE:
+                costs = self._costs[metric][i]
+                lost = costs.base[level] + float(np.dot(suppressed, costs.extra[level][labels]))
+                found[column][metric] = lost if metric == "entropy" else lost / (self._everyone or 1.0)
+        return found
+
+
+def untouched(classes: ClassTable) -> dict[str, float]:
+    """The loss of a table as it is, by every metric: its own classes' discernibility and size, and nothing else."""
+    sizes = classes.records[classes.records > 0].astype(np.float64)
+    squares = float((sizes**2).sum())
+    nothing: dict[str, float] = dict.fromkeys(ADDITIVE, 0.0)
+    return {"dm_star": squares, "dm": squares, **nothing, "average_class": float(sizes.mean()) if len(sizes) else 0.0}
+
+
+def nil(old: np.ndarray, new: np.ndarray, records: np.ndarray | None = None) -> float:
+    """Numeric information loss, Σ|old - new|/(n·range of old): 0 unchanged, 1 every number moved by the whole range.
+
+    `records` says how often each pair occurs. Pairs of which one is missing (NaN) are left out.
+    """
+    moved, count, numbers = _moved(old, new, records)
+    return moved / (count * (np.ptp(numbers) or 1.0)) if count else 0.0
+
+
+def nil_as_printed(old: np.ndarray, new: np.ndarray, records: np.ndarray | None = None) -> float:
+    """Numeric information loss as the f-slip paper prints it: Σ|old - new|/(distinct old values), from 0 up.
+
+    It is in the unit of the numbers and grows with the table, so it compares only releases of one table.
+    """
+    moved, _, numbers = _moved(old, new, records)
+    return moved / max(len(np.unique(numbers)), 1)
+
+
+def _moved(old: np.ndarray, new: np.ndarray, records: np.ndarray | None) -> tuple[float, float, np.ndarray]:
+    """By how much numbers moved in all, how many there are, and the old ones."""
+    there = ~(np.isnan(old) | np.isnan(new))
+    records = np.ones(len(old)) if records is None else records
+    moved = float(np.dot(records[there], np.abs(old[there] - new[there])))
+    return moved, float(records[there].sum()), old[there]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from veilmark.domain import Domain
 from veilmark.hierarchy import Levels
 
 Node = tuple[int, ...]
+T = TypeVar("T")
 
 UNKNOWN, PASSES, FAILS = 0, 1, 2
 
@@ -52,16 +54,20 @@ class Bounds:
 
 @dataclass(eq=False)
 class Lattice:
-    """What is known of each node: `state` of the search, whether it was `seen` (evaluated), and a `floor` of its loss."""
+    """What is known of each node: `state` of the search, whether it was `seen` (evaluated), and a `floor` of its loss,
+    which rises by `dearer` with each record that must be suppressed there."""
 
     bounds: Bounds
     floor: np.ndarray
+    dearer: np.ndarray
     state: np.ndarray = field(init=False)
     seen: np.ndarray = field(init=False)
+    lost: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
         self.state = np.zeros(self.bounds.shape, dtype=np.int8)
         self.seen = np.zeros(self.bounds.shape, dtype=bool)
+        self.lost = np.zeros(self.bounds.shape)
 
     def mark_above(self, node: Node) -> None:
         """A node that passes: so do all that generalize it."""
@@ -76,9 +82,44 @@ class Lattice:
         above = tuple(slice(p, None) for p in self.bounds.place(node))
         np.maximum(self.floor[above], loss, out=self.floor[above])
 
+    def raise_lost(self, node: Node, suppressed: int) -> None:
+        """So many records must be suppressed at the node, and so at all that it generalizes."""
+        below = tuple(slice(None, p + 1) for p in self.bounds.place(node))
+        more = np.maximum(suppressed - self.lost[below], 0)
+        self.lost[below] += more
+        self.floor[below] += more * self.dearer[below]
+
     def open(self, best: float) -> np.ndarray:
         """The nodes that may still beat the best loss: not evaluated, not known to fail, floor below it."""
         return ~self.seen & (self.state != FAILS) & (self.floor < best)
+
+
+class Kept(Generic[T]):
+    """Something of some nodes, kept for the nodes above them; the largest go where they grow too many together."""
+
+    def __init__(self, node: Node, first: T, size: int) -> None:
+        self._nodes = np.array([node], dtype=np.int16)
+        self._things = [first]
+        self._sizes = np.array([size])
+
+    def below(self, node: Node) -> tuple[Node, T]:
+        """The smallest of those kept at the node or below it, and its node."""
+        below = np.flatnonzero((self._nodes <= np.array(node, dtype=np.int16)).all(axis=1))
+        nearest = int(below[np.argmin(self._sizes[below])])
+        return tuple(self._nodes[nearest].tolist()), self._things[nearest]
+
+    def keep(self, node: Node, thing: T, size: int, made_from: int) -> None:
+        """Remember it, unless it is hardly smaller than what it was made from."""
+        if size > SHRUNK * made_from:
+            return
+        while len(self._things) > 1 and self._sizes[1:].sum() + size > KEPT_CLASSES:
+            largest = 1 + int(np.argmax(self._sizes[1:]))
+            del self._things[largest]
+            self._nodes = np.delete(self._nodes, largest, axis=0)
+            self._sizes = np.delete(self._sizes, largest)
+        self._things.append(thing)
+        self._nodes = np.concatenate([self._nodes, np.array([node], dtype=np.int16)])
+        self._sizes = np.append(self._sizes, size)
 
 
 class NodeTables:
@@ -88,23 +129,17 @@ class NodeTables:
         self._levels = list(levels)
         self._domains = [[Domain(labels, labels) for labels in of.labels] for of in levels]
         self._ups: dict[tuple[int, int, int], np.ndarray] = {}
-        self._nodes = np.zeros((1, len(levels)), dtype=np.int16)
-        self._tables = [base]
-        if any(bottom):
-            self._nodes = np.array([bottom], dtype=np.int16)
-            self._tables = [self._roll(base, (0,) * len(levels), bottom)]
-        self._sizes = np.array([len(self._tables[0])])
+        ground = (0,) * len(levels)
+        first = self._roll(base, ground, bottom) if any(bottom) else base
+        self._kept = Kept(bottom if any(bottom) else ground, first, len(first))
 
     def table(self, node: Node) -> ClassTable:
         """The class table of a node; its classes stand in no particular order."""
-        below = np.flatnonzero(np.all(self._nodes <= np.array(node, dtype=np.int16), axis=1))
-        nearest = int(below[np.argmin(self._sizes[below])])
-        source, start = self._tables[nearest], tuple(self._nodes[nearest].tolist())
+        start, source = self._kept.below(node)
         if start == node:
             return source
         table = self._roll(source, start, node)
-        if len(table) <= SHRUNK * len(source):
-            self._keep(node, table)
+        self._kept.keep(node, table, len(table), len(source))
         return table
 
     def _roll(self, table: ClassTable, start: Node, node: Node) -> ClassTable:
@@ -119,14 +154,3 @@ class NodeTables:
         if key not in self._ups:
             self._ups[key] = self._levels[attribute].up(lower, upper)
         return self._ups[key]
-
-    def _keep(self, node: Node, table: ClassTable) -> None:
-        """Remember a table; the largest but the first go when there are too many classes."""
-        while len(self._tables) > 1 and self._sizes[1:].sum() + len(table) > KEPT_CLASSES:
-            largest = 1 + int(np.argmax(self._sizes[1:]))
-            del self._tables[largest]
-            self._nodes = np.delete(self._nodes, largest, axis=0)
-            self._sizes = np.delete(self._sizes, largest)
-        self._tables.append(table)
-        self._nodes = np.concatenate([self._nodes, np.array([node], dtype=np.int16)])
-        self._sizes = np.append(self._sizes, len(table))

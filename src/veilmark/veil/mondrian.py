@@ -15,7 +15,7 @@ How a part is cut along an attribute:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -53,10 +53,14 @@ class Mondrian:
 
     `sets`: a category without levels of its own may be published as a set of values (`{a, b}`), not only as itself or
     `*`.
+
+    `k` and `models` are what the release must meet.
     """
 
     relaxed: bool = False
     sets: bool = True
+    k: int | None = field(default=None, kw_only=True)
+    models: tuple[PrivacyModel, ...] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)

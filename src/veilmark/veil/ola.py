@@ -8,7 +8,7 @@ what a node below it loses) rules out the rest, so that the result equals that o
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -19,9 +19,11 @@ from veilmark import progress
 from veilmark.classes import ClassTable
 from veilmark.errors import OptionError, did_you_mean
 from veilmark.hierarchy import Levels
-from veilmark.privacy.models import PrivacyModel, all_monotone, failing_classes
+from veilmark.privacy.models import KAnonymity, PrivacyModel, all_monotone, failing_classes
 from veilmark.utility.loss import METRICS, Metric, NodeLoss
+from veilmark.veil.keyed import KeyedSizes
 from veilmark.veil.lattice import FAILS, UNKNOWN, Bounds, Lattice, Node, NodeTables
+from veilmark.veil.recoding import Unit, counted
 
 LARGEST_LATTICE = 4_000_000
 
@@ -30,13 +32,17 @@ LARGEST_LATTICE = 4_000_000
 class Ola:
     """Tuning of the search. `suppression` is the share of records that may be left out; `loss` decides; `weights` say
     how much each attribute counts in it; `levels` fixes an attribute's level or bounds it: {"sex": 0, "zip": (0, 3)};
-    after `seconds` the best node so far is taken."""
+    after `seconds` the best node so far is taken. With `unit` persons, `suppression` is the share of persons who may
+    lose a record. `k` and `models` are what the release must meet."""
 
     suppression: float = 0.0
     loss: Metric = "dm_star"
     weights: Mapping[str, float] = field(default_factory=dict)
     levels: Mapping[str, int | tuple[int, int]] = field(default_factory=dict)
     seconds: float | None = None
+    unit: Unit = field(default="records", kw_only=True)
+    k: int | None = field(default=None, kw_only=True)
+    models: tuple[PrivacyModel, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         if not 0 <= self.suppression <= 1:
@@ -50,16 +56,18 @@ class Ola:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A node that was tried: whether it passes, the records it suppresses, and its loss."""
+    """A node that was tried: whether it passes, the records it suppresses, its classes, Σ|E|² over all of them
+    (where discernibility decides) and, where it passes, its loss."""
 
     node: Node
     passes: bool
     suppressed: int
     classes: int
-    loss: float
+    squares: float
+    loss: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        return {"levels": list(self.node), **{k: v for k, v in vars(self).items() if k != "node"}}
+        return {"levels": list(self.node), **{k: v for k, v in vars(self).items() if k not in ("node", "squares")}}
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,18 +126,31 @@ class _Search:
         bounds: Bounds,
     ) -> None:
         self.models, self.levels, self.method, self.bounds = list(models), levels, method, bounds
-        self.limit = method.suppression * classes.total_records + 1e-9
+        self.limit = method.suppression * counted(classes.tally, method.unit) + 1e-9
         wander = len(classes.tally.wander_group) > 0
         self.deciding = [m for m in models if all_monotone([m], method.suppression > 0, wander)]
         self.all_decide = len(self.deciding) == len(self.models)
         self.tables = NodeTables(classes, levels, bounds.low)
+        self.sizes = KeyedSizes(classes, levels) if self._sizes_suffice(classes) else None
         self.losses = NodeLoss(classes, levels, method.weights)
         self.best: tuple[float, Node] | None = None
         self.least_failing: tuple[int, Node] | None = None
         self.explored: list[Evaluated] = []
+        self.everyone = classes.total_records
         self.gap = 0.0
         self.lattice: Lattice | None = None
         self.deadline = time.monotonic() + method.seconds if method.seconds else None
+
+    @property
+    def largest_failing(self) -> int | None:
+        """How many records a failing class can have, where that is known."""
+        plain = all(isinstance(m, KAnonymity) for m in self.models) and self.sizes is not None
+        return max(m.k for m in self.models if isinstance(m, KAnonymity)) - 1 if plain else None
+
+    def _sizes_suffice(self, classes: ClassTable) -> bool:
+        """Whether class sizes alone decide, so that keys will do for class tables."""
+        plain = classes.tally.settled is None and classes.population is None and self.method.unit == "records"
+        return plain and all(isinstance(m, KAnonymity) for m in self.models) and KeyedSizes.fits(classes, self.levels)
 
     # What is known
 
@@ -160,20 +181,62 @@ class _Search:
         shape[axis] = -1
         return values.reshape(shape)
 
+    def dearer(self) -> np.ndarray:
+        """What each suppressed record adds at least to a node's loss."""
+        result = np.zeros(self.bounds.shape)
+        if self.method.loss == "dm" and self.all_decide and self.largest_failing is not None:
+            return result + max(self.everyone - 2 * self.largest_failing, 0)
+        if self.method.loss in ("dm", "dm_star") or not self.all_decide:
+            return result
+        for i, (low, high) in enumerate(zip(self.bounds.low, self.bounds.high, strict=True)):
+            result += self._along(i, self.losses.dearer(self.method.loss, i)[low : high + 1])
+        return result * (1 - 1e-12)
+
     def evaluate(self, node: Node) -> Evaluated:
         """Try a node, and note what it decides."""
+        found = self._by_table(node) if self.sizes is None else self._by_sizes(node, self.sizes)
+        self.explored.append(found)
+        if found.loss is not None and (self.best is None or (found.loss, node) < self.best):
+            self.best = (found.loss, node)
+        if not found.passes and (self.least_failing is None or found.suppressed < self.least_failing[0]):
+            self.least_failing = (found.suppressed, node)
+        return found
+
+    def _by_sizes(self, node: Node, sizes: KeyedSizes) -> Evaluated:
+        keys, records = sizes.at(node)
+        failing = records < max(m.k for m in self.models if isinstance(m, KAnonymity))
+        lost = records[failing]
+        suppressed = int(lost.sum())
+        loss = None
+        if suppressed <= self.limit:
+            loss = self._loss(node, records, failing, lambda: sizes.codes(keys[failing]))
+        return Evaluated(node, suppressed <= self.limit, suppressed, len(records), self._squares(records), loss)
+
+    def _by_table(self, node: Node) -> Evaluated:
         table = self.tables.table(node)
         failing = self.failing(table)
-        suppressed = int(table.records[failing].sum())
-        passes = suppressed <= self.limit
-        loss = self.losses.of(self.method.loss, table, node, failing)
-        found = Evaluated(node, passes, suppressed, int((table.records > 0).sum()), loss)
-        self.explored.append(found)
-        if passes and (self.best is None or (loss, node) < self.best):
-            self.best = (loss, node)
-        if not passes and (self.least_failing is None or suppressed < self.least_failing[0]):
-            self.least_failing = (suppressed, node)
-        return found
+        passes = counted(table.tally.take(failing), self.method.unit) <= self.limit
+        loss = self._loss(node, table.records, failing, lambda: table.codes[:, failing]) if passes else None
+        suppressed, classes = int(table.records[failing].sum()), int((table.records > 0).sum())
+        return Evaluated(node, passes, suppressed, classes, self._squares(table.records), loss)
+
+    def _squares(self, records: np.ndarray) -> float:
+        """Σ|E|², where discernibility decides: no generalization has less of it, by either kind."""
+        if self.method.loss not in ("dm", "dm_star"):
+            return 0.0
+        sizes = records.astype(np.float64)
+        return float(np.square(sizes, out=sizes).sum())
+
+    def _loss(
+        self,
+        node: Node,
+        records: np.ndarray,
+        failing: np.ndarray,
+        codes: Callable[[], Sequence[np.ndarray] | np.ndarray],
+    ) -> float:
+        if self.method.loss in ("dm", "dm_star"):
+            return self.losses.discernibility(self.method.loss, records, failing)
+        return self.losses.additive(self.method.loss, node, records[failing], codes())
 
     def failing(self, table: ClassTable, models: Sequence[PrivacyModel] | None = None) -> np.ndarray:
         """The classes that must go; classes of the population alone hold no record and never matter."""
@@ -190,7 +253,9 @@ class _Search:
         place = self.bounds.place(found.node)
         lattice.seen[place] = True
         if self.method.loss in ("dm", "dm_star"):
-            lattice.raise_floor(found.node, self.floor_of(found))
+            lattice.raise_floor(found.node, found.squares * (1 - 1e-12))
+        if self.all_decide:
+            lattice.raise_lost(found.node, found.suppressed)
         if found.passes and self.all_decide:
             lattice.mark_above(found.node)
         elif not found.passes:
@@ -198,24 +263,18 @@ class _Search:
             if self.all_decide or self.fails_for_good(found.node):
                 lattice.mark_below(found.node)
 
-    def floor_of(self, found: Evaluated) -> float:
-        """Σ|E|² of a node: no generalization of it has less, by either discernibility."""
-        if self.method.loss == "dm_star":
-            return found.loss * (1 - 1e-12)
-        return float((self.tables.table(found.node).records.astype(np.float64) ** 2).sum()) * (1 - 1e-12)
-
     def fails_for_good(self, node: Node) -> bool:
         """Whether the models that decide for all below fail here by themselves."""
         if not self.deciding:
             return False
         table = self.tables.table(node)
-        return bool(table.records[self.failing(table, self.deciding)].sum() > self.limit)
+        return counted(table.tally.take(self.failing(table, self.deciding)), self.method.unit) > self.limit
 
     # The search
 
     def run(self) -> None:
         """Try nodes until none is left that could be better."""
-        self.lattice = lattice = Lattice(self.bounds, self.floors())
+        self.lattice = lattice = Lattice(self.bounds, self.floors(), self.dearer())
         if self.deadline is not None:
             self.decide(lattice, self.evaluate(self.bounds.high))
         while True:
@@ -272,7 +331,7 @@ class _Search:
             steps = [found for found in map(self.evaluate, below) if found.passes]
             if not steps:
                 return
-            node = min(steps, key=lambda found: found.loss).node
+            node = min(steps, key=lambda found: found.loss or 0.0).node
 
     def out_of_time(self) -> bool:
         return self.deadline is not None and time.monotonic() > self.deadline

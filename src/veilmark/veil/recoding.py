@@ -7,21 +7,27 @@ become one thing here and another there.
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from veilmark.classes import ClassTable
+from veilmark.classes import ClassTable, Tally
 from veilmark.domain import Domain
 from veilmark.errors import DataError
 from veilmark.hierarchy import Levels
 from veilmark.output import write_text
+
+KEY_BOUND = 1 << 62
+"""Keys of classes stay below it, so that sums of shares fit into 64 bits."""
+
+Unit = Literal["records", "persons"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +36,7 @@ class Recoding:
     recoding is full-domain, each group's label (`labels`).
 
     `classes` are combinations of codes: the suppressed ones of a full-domain recoding; the kept ones of a local one, with
-    `class_labels` by attribute.
+    `class_labels` by attribute. `models` are what the release was to meet, as plain values, and `published` its columns.
     """
 
     columns: tuple[str, ...]
@@ -40,6 +46,8 @@ class Recoding:
     classes: np.ndarray
     class_labels: tuple[pa.Array, ...] | None = None
     levels: Mapping[str, int] = field(default_factory=dict)
+    models: tuple[Mapping[str, Any], ...] = ()
+    published: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         what = "local" if self.local else ", ".join(f"{name} at level {level}" for name, level in self.levels.items())
@@ -57,22 +65,50 @@ class Recoding:
         return pa.table({"value": self.domains[i].values, "label": label, "share": share})
 
     def class_table(self) -> pa.Table:
-        """For the engine: the keys of the classes and, of a local recoding, their labels."""
-        keys = np.zeros(self.classes.shape[1], dtype=np.int64)
-        for code, stride in zip(self.classes, self._strides, strict=True):
-            keys += code.astype(np.int64) * stride
-        labels = {f"label{i}": labels for i, labels in enumerate(self.class_labels or ())}
-        return pa.table({"key": pa.array(keys), **labels})
+        """For the engine: the keys of the classes (`key0`, …) and, of a local recoding, their labels."""
+        table = {}
+        for n, of in enumerate(self._keys):
+            keys = np.zeros(self.classes.shape[1], dtype=np.int64)
+            for i in of:
+                keys += self.classes[i].astype(np.int64) * self._strides[i]
+            table[f"key{n}"] = pa.array(keys)
+        return pa.table(table | {f"label{i}": labels for i, labels in enumerate(self.class_labels or ())})
 
-    @property
+    def key_columns(self) -> list[list[str]]:
+        """For the engine: the columns whose shares add up to each key."""
+        return [[self.columns[i] for i in of] for of in self._keys]
+
+    @cached_property
+    def _sizes(self) -> list[int]:
+        pairs = zip(self.codes, self.classes, strict=True)
+        return [int(max(code.max(initial=0), of.max(initial=0))) + 1 for code, of in pairs]
+
+    @cached_property
+    def _keys(self) -> list[list[int]]:
+        """The columns, by position, that go into one key together; almost always that is all of them."""
+        keys: list[list[int]] = [[]]
+        bound = 1
+        for i, size in enumerate(self._sizes):
+            if bound * size >= KEY_BOUND:
+                keys.append([])
+                bound = 1
+            keys[-1].append(i)
+            bound *= size
+        return keys
+
+    @cached_property
     def _strides(self) -> list[int]:
-        sizes = [int(code.max(initial=0)) + 1 for code in self.codes]
-        if math.prod(sizes) >= 1 << 62:
-            raise DataError(
-                "These quasi-identifiers have too many values to be recoded together. Generalize the ones that are "
-                "nearly unique, or give them the role direct."
-            )
-        return [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+        strides = [1] * len(self.columns)
+        for of in self._keys:
+            for i, following in reversed(list(pairwise(of))):
+                strides[i] = strides[following] * self._sizes[following]
+        return strides
+
+    def on(self, domains: Sequence[Domain]) -> Recoding:
+        """The same for domains whose values are all known here."""
+        places = [mine.codes_of(theirs.text) for mine, theirs in zip(self.domains, domains, strict=True)]
+        codes = tuple(code[place] for code, place in zip(self.codes, places, strict=True))
+        return replace(self, domains=tuple(domains), codes=codes)
 
     def to_dict(self) -> dict[str, Any]:
         """As it is saved."""
@@ -84,6 +120,8 @@ class Recoding:
             for name, v, g, of in zip(self.columns, values, groups, labels, strict=True)
         }
         content: dict[str, Any] = {"version": 1, "columns": per_column, "levels": dict(self.levels)}
+        content["models"] = [dict(m) for m in self.models]
+        content["published"] = list(self.published)
         content["classes"] = self.classes.tolist()
         if self.class_labels is not None:
             content["class_labels"] = [labels.to_pylist() for labels in self.class_labels]
@@ -97,22 +135,55 @@ class Recoding:
     def open(cls, path: str | os.PathLike[str]) -> Recoding:
         """Read a recoding that was saved."""
         try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-            columns = content["columns"]
-            texts = [pa.array(c["values"], pa.string()) for c in columns.values()]
-            local = content.get("class_labels")
-            return cls(
-                tuple(columns),
-                tuple(Domain(text, text) for text in texts),
-                tuple(np.array(c["groups"], dtype=np.int32) for c in columns.values()),
-                tuple(pa.array(c["labels"], pa.string()) for c in columns.values()),
-                np.array(content["classes"], dtype=np.int32).reshape(len(columns), -1),
-                None if local is None else tuple(pa.array(labels, pa.string()) for labels in local),
-                content["levels"],
-            )
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            why = f"'{path}' cannot be read as a recoding: {error}. Make it with `anonymize --recoding`."
-            raise DataError(why) from None
+            return _read(json.loads(Path(path).read_text(encoding="utf-8")))
+        except OSError as error:
+            raise DataError(
+                f"'{path}' cannot be read: {error.strerror}. Name a file that `--recoding` wrote."
+            ) from None
+        except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
+            why = f"{type(error).__name__}: {error}"
+            raise DataError(
+                f"'{path}' cannot be read as a recoding ({why}). Make it with `anonymize --recoding`."
+            ) from None
+
+
+def _read(content: Any) -> Recoding:
+    """A recoding from what was saved; what does not fit together is a ValueError."""
+    if content["version"] != 1:
+        raise ValueError(f"version {content['version']} is not known")
+    columns, local = content["columns"], content.get("class_labels")
+    texts = [pa.array(c["values"], pa.string()) for c in columns.values()]
+    found = Recoding(
+        tuple(columns),
+        tuple(Domain(text, text) for text in texts),
+        tuple(np.array(c["groups"], dtype=np.int32) for c in columns.values()),
+        tuple(pa.array(c["labels"], pa.string()) for c in columns.values()),
+        np.array(content["classes"], dtype=np.int32).reshape(len(columns), -1),
+        None if local is None else tuple(_label_array(labels) for labels in local),
+        {name: int(level) for name, level in content["levels"].items()},
+        tuple(content.get("models", ())),
+        tuple(content.get("published", ())),
+    )
+    _check_whole(found)
+    return found
+
+
+def _label_array(labels: Sequence[Any]) -> pa.Array:
+    """Texts, or the means of microaggregation."""
+    return pa.array(labels, pa.float64() if any(isinstance(v, float) for v in labels) else pa.string())
+
+
+def _check_whole(found: Recoding) -> None:
+    rows = zip(found.domains, found.codes, found.labels, found.classes, strict=True)
+    for name, (domain, codes, labels, classes) in zip(found.columns, rows, strict=True):
+        fits = len(codes) == len(domain) and codes.min(initial=0) >= 0 and codes.max(initial=0) < max(len(labels), 1)
+        if not fits or classes.min(initial=0) < 0 or classes.max(initial=0) >= max(len(labels), 1):
+            raise ValueError(f"the groups and labels of '{name}' do not fit together")
+    lengths = {len(labels) for labels in found.class_labels or ()} | {found.classes.shape[1]}
+    if len(lengths) > 1 or (found.class_labels is not None and len(found.class_labels) != len(found.columns)):
+        raise ValueError("its classes and their labels do not fit together")
+    if not found.local and set(found.levels) != set(found.columns):
+        raise ValueError("the levels are not those of its columns")
 
 
 def full_domain(
@@ -143,3 +214,14 @@ def local(classes: ClassTable, part: np.ndarray, labels: Sequence[pa.Array]) -> 
         classes.codes,
         tuple(of.take(pa.array(part)) for of in labels),
     )
+
+
+def counted(groups: Tally, unit: Unit) -> int:
+    """The records of some classes, or the persons who have any record in them, each counted once.
+
+    Of the classes that are left out: the persons who lose a record, even where they keep others. Where generalizing
+    lets fewer records fail, fewer persons lose one.
+    """
+    if unit == "records" or groups.settled is None:
+        return int(groups.records.sum())
+    return int(groups.settled.sum()) + len(np.unique(groups.wander_person))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from veilmark.classes import ClassTable
+from veilmark.domain import NUMBER
 from veilmark.engines.duckdb import DuckDB, DuckTable
 from veilmark.errors import DataError, StudyError, did_you_mean
 from veilmark.hierarchy import Levels, resolve
+from veilmark.persons import PersonTable, fold
 from veilmark.privacy.measures import Sensitive, rank_values
 from veilmark.study import Settings, Study
 
@@ -33,7 +36,33 @@ def open_source(engine: DuckDB, study: Study) -> DuckTable:
     table = engine.open(data, csv)
     named = [*study.spec.attributes, *([study.person] if study.person else [])]
     check_columns(table, named, study.name)
+    declare_missing(table, study)
     return table
+
+
+def declare_missing(table: DuckTable, study: Study) -> None:
+    """The study's codes for missing values mean missing in the table."""
+    codes = {name: given for name, given in study.missing.items() if name in table.columns}
+    for name, given in codes.items():
+        wrong = [code for code in given if table.columns[name] in ("number", "float") and not re.fullmatch(NUMBER, code)]
+        if wrong:
+            raise StudyError(f"'{name}' holds numbers, so '{wrong[0]}' cannot be one of its codes for missing values.")
+    if codes:
+        table.declare_missing(codes)
+
+
+def fold_persons(engine: DuckDB, study: Study) -> PersonTable:
+    """The study's source, one row a person."""
+    if study.person is None:
+        raise StudyError(f"{study.name} names no person column. Add a line such as `person: patient_id`.")
+    table = open_source(engine, study)
+    folding = study.folding
+    if folding.date is not None:
+        check_columns(table, [folding.date], study.name)
+    chosen = [study.person, *study.quasi, *study.sensitive, *([folding.date] if folding.date else [])]
+    table = table.spooled(list(dict.fromkeys(chosen)))
+    fill = {name: a.fill for name, a in study.spec.attributes.items() if a.fill is not None}
+    return fold(table, study.person, study.quasi, study.sensitive, folding, fill)
 
 
 def open_other(engine: DuckDB, study: Study, data: Any, needed: Sequence[str]) -> DuckTable:
@@ -44,6 +73,7 @@ def open_other(engine: DuckDB, study: Study, data: Any, needed: Sequence[str]) -
     if form is not None and isinstance(source, str) and not set(needed) <= set(table.columns):
         table = engine.open(source, form)
     check_columns(table, needed, study.name)
+    declare_missing(table, study)
     return table
 
 

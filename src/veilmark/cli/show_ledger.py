@@ -1,0 +1,99 @@
+"""What `veilmark ledger` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from veilmark.cli.show import literal, new_table, print_table
+from veilmark.ledger import Release, Verification
+
+
+def releases(found: Sequence[Release]) -> None:
+    """What `veilmark ledger list` prints."""
+    console = Console()
+    if not found:
+        console.print("The ledger holds no release yet.")
+        return
+    table = new_table("Releases", "id", "time (UTC)", "study", "recipients", "status")
+    for release in found:
+        study = release.public.get("study") or "-"
+        cells = (release.id, release.time, study, ", ".join(release.recipients), release.status)
+        table.add_row(*map(literal, cells))
+    print_table(table, console)
+
+
+def release(found: Release) -> None:
+    """What `veilmark ledger show` prints."""
+    console = Console()
+    console.print(
+        Text.assemble("\n", literal(f"Release {found.id}", "bold"), literal(f": {found.status}, {found.time}"))
+    )
+    table = new_table("", "what", "value")
+    for name, value in _flat({k: v for k, v in found.public.items() if k != "recipients"}):
+        table.add_row(literal(name), literal(value))
+    table.add_row("folder", literal(found.folder))
+    print_table(table, console)
+    _recipients(found.public.get("recipients", []), console)
+    if found.digests:
+        files = new_table("Files", "file", "SHA-256")
+        for name, digest in found.digests.items():
+            files.add_row(literal(name), digest)
+        print_table(files, console)
+    history = new_table("Entries", "kind", "time (UTC)", numbers=("entry",))
+    for entry in found.history:
+        history.add_row(literal(entry.kind), literal(entry.time), str(entry.number))
+    print_table(history, console)
+
+
+def _recipients(listed: Sequence[Any], console: Console) -> None:
+    rows = [r if isinstance(r, dict) else {"name": r} for r in listed]
+    _rows("Recipients", rows, console)
+
+
+def decoys(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    """What `veilmark ledger decoys` prints."""
+    console = Console()
+    for recipient, rows in found.items():
+        _rows(f"Decoys of {recipient}", rows, console)
+
+
+def _rows(title: str, rows: Sequence[Mapping[str, Any]], console: Console) -> None:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    table = new_table(title, *names)
+    for row in rows:
+        table.add_row(*(literal(_value(row.get(name))) for name in names))
+    print_table(table, console)
+
+
+def _flat(content: Mapping[str, Any], before: str = "") -> list[tuple[str, str]]:
+    """A line for each value, those of inner objects by names such as `parameters.k`."""
+    lines = []
+    for name, value in content.items():
+        lines += _flat(value, f"{before}{name}.") if isinstance(value, dict) else [(f"{before}{name}", _value(value))]
+    return lines
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_value, value))
+    return "-" if value is None else str(value)
+
+
+def verification(found: Verification) -> None:
+    """What `veilmark ledger verify` prints."""
+    console = Console()
+    if not found.ok:
+        console.print(literal(f"The ledger is not as it was written: {found.what}.", "bold red"))
+        console.print(literal(f"Sound up to there: {found.entries:,} entries. Compare with a backup.", "dim"))
+        return
+    checked = [f"{found.entries:,} entries"]
+    checked += [] if found.secrets is None else [f"{found.secrets:,} secrets"]
+    checked += [] if found.files is None else [f"{found.files:,} files"]
+    console.print(literal(f"The ledger is whole: {', '.join(checked)}.", "bold"))
+    console.print(literal(f"Head: {found.head}", "dim"), soft_wrap=True)
+    hint = "Keep the head elsewhere: --head HASH later shows that nothing was cut off or written anew."
+    console.print(literal(hint, "dim"))

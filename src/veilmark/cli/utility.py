@@ -1,0 +1,59 @@
+"""`veilmark utility`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from veilmark.cli.options import (
+    ChartOption,
+    JsonOption,
+    MemoryOption,
+    SeedOption,
+    StudyArgument,
+    ThreadsOption,
+    print_json,
+)
+
+PANEL = "2  Anonymize: the least change that makes it safe enough"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command(rich_help_panel=PANEL)(utility)
+
+
+def utility(
+    study: StudyArgument,
+    release: Annotated[
+        Path, typer.Argument(metavar="RELEASE", help="The release: a CSV or Parquet file.", show_default=False)
+    ],
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Compare with this table, in place of the study's source.", show_default=False),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ATTR", help="What a classifier is to predict, if not the first sensitive one.", show_default=False
+        ),
+    ] = None,
+    chart: ChartOption = None,
+    seed: SeedOption = 1,
+    threads: ThreadsOption = None,
+    memory: MemoryOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare a release with its source: marginals, associations, loss, and what a classifier learns from it.
+
+    The release may come from elsewhere: its labels are values, labels of the study's hierarchies, ranges or sets.
+    """
+    from veilmark.cli import show_utility
+    from veilmark.workbench.sources import open_study
+    from veilmark.workbench.utility import view_utility
+
+    opened = open_study(study, threads, memory)
+    found = view_utility(opened, release, data, target, chart, seed)
+    return print_json(found.to_dict()) if as_json else show_utility.utility(found, release)

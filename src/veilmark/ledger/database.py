@@ -1,0 +1,203 @@
+"""Where a ledger is kept: an SQLite file, or a PostgreSQL database by its URL."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, select
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from veilmark.errors import DataError, OptionError, OutputError, VeilmarkError
+from veilmark.ledger import schema
+from veilmark.ledger.files import new_private_file
+
+PATIENCE = 30
+"""Seconds to wait for another process that is writing."""
+
+LOCK = 0x7665696C6D61726B
+"""PostgreSQL's number for the lock that writers take: `veilmark` in ASCII."""
+
+Fill = Callable[[Connection], None]
+
+
+class Database:
+    """Connections to a ledger's tables, one for each use, so that nothing is shared with a forked process."""
+
+    def __init__(self, engine: Engine, label: str) -> None:
+        self._engine = engine
+        self.label = label
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection to read with."""
+        with self._plain_errors(), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that no other writer is in; it is on disk when the block has ended."""
+        with self._plain_errors(), self._engine.connect() as connection:
+            connection = connection.execution_options(writing=True)
+            with connection.begin():
+                if connection.dialect.name == "postgresql":
+                    _take_turns(connection)
+                yield connection
+
+    def prepare(self, may_create: bool) -> None:
+        """Bring the tables up to date; where there are none, make them only if that is wanted."""
+        with self.reading() as connection:
+            version = schema.version_of(connection)
+        if version > len(schema.MIGRATIONS):
+            raise DataError(
+                f"The ledger '{self.label}' was written by a newer veilmark (its version is {version}, and this "
+                f"veilmark knows up to {len(schema.MIGRATIONS)}). Update veilmark."
+            )
+        if version == 0 and not may_create:
+            raise OptionError(f"There is no ledger in '{self.label}'. Give the right one; veilmark release makes one.")
+        if version < len(schema.MIGRATIONS):
+            with self.writing() as connection:
+                schema.migrate(connection)
+
+    @contextmanager
+    def _plain_errors(self) -> Iterator[None]:
+        """What the database says, without the statement; never what was to be written."""
+        try:
+            yield
+        except SQLAlchemyError as error:
+            raise self._plainly(error) from None
+
+    def _plainly(self, error: SQLAlchemyError) -> VeilmarkError:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        what = getattr(cause, "sqlite_errorname", "")
+        said = (str(cause).splitlines() or [type(cause).__name__])[0].strip().rstrip(".")
+        if what in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
+            return DataError(f"'{self.label}' is not a ledger, or it is damaged: {said}. Restore it from a backup.")
+        if what.startswith("SQLITE_BUSY"):
+            return OutputError(f"The ledger '{self.label}' is being written by another process. Try again later.")
+        return OutputError(f"The ledger '{self.label}' cannot be used: {said}. Check it and your permissions.")
+
+
+def connect(where: str | os.PathLike[str], create: bool = False) -> Database:
+    """Open a ledger's database; with `create`, one that is not there is made."""
+    url = _postgres_url(os.fspath(where))
+    if url is not None:
+        database = _postgres(url)
+        try:
+            database.prepare(may_create=create)
+        except OutputError as error:
+            raise OptionError(str(error)) from None  # Most likely the URL is not right.
+        return database
+    path = Path(where)
+    if create and not path.exists():
+        with suppress(FileExistsError):  # Another process may make it meanwhile.
+            _make_sqlite(path, None)
+    if not path.is_file():
+        raise OptionError(f"There is no ledger '{path}'. Give the right one; veilmark release makes one.")
+    database = _sqlite(path, str(path))
+    database.prepare(may_create=False)
+    return database
+
+
+def make(where: str | os.PathLike[str], fill: Fill) -> Database:
+    """A new ledger with what `fill` puts into it, whole or not at all."""
+    taken = f"There is a ledger in '{where}' already. Name another place."
+    url = _postgres_url(os.fspath(where))
+    if url is None:
+        try:
+            _make_sqlite(Path(where), fill)
+        except FileExistsError:
+            raise OptionError(taken) from None
+        return connect(where)
+    database = _postgres(url)
+    with database.writing() as connection:
+        schema.migrate(connection)
+        if connection.execute(select(func.count()).select_from(schema.ENTRIES)).scalar_one():
+            raise OptionError(taken.replace(os.fspath(where), database.label))
+        fill(connection)
+    return database
+
+
+# --- SQLite ------------------------------------------------------------------------------------------------
+
+
+def _sqlite(path: Path, label: str, new: bool = False) -> Database:
+    address = f"file:{quote(os.path.abspath(path))}?mode=rw"
+
+    def open_file() -> sqlite3.Connection:
+        connection = sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)
+        if new:
+            connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        # So that data keys wrapped by an old key do not linger in free pages.
+        connection.execute("PRAGMA secure_delete = ON")
+        return connection
+
+    engine = create_engine("sqlite://", creator=open_file, poolclass=NullPool, hide_parameters=True)
+    event.listen(engine, "begin", _begin)
+    return Database(engine, label)
+
+
+def _begin(connection: Connection) -> None:
+    """A writer takes the lock at once: a transaction that read first could no longer wait for it."""
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("writing") else "BEGIN")
+
+
+def _make_sqlite(path: Path, fill: Fill | None) -> None:
+    """The file appears with its tables, so that nobody finds it half made."""
+    if path.exists():
+        raise FileExistsError
+    with new_private_file(path) as temporary, _sqlite(temporary, str(path), new=True).writing() as connection:
+        schema.migrate(connection)
+        if fill is not None:
+            fill(connection)
+
+
+# --- PostgreSQL --------------------------------------------------------------------------------------------
+
+
+def _postgres_url(where: str) -> URL | None:
+    """The URL of a PostgreSQL database, as it is or from an environment variable; none where it is a path."""
+    if where.startswith("env:"):
+        name = where.removeprefix("env:")
+        where = os.environ.get(name, "")
+        if not where:
+            raise OptionError(f"The ledger is said to be in the environment variable {name}, which is not set.")
+    if "://" not in where:
+        return None
+    try:
+        url = make_url(where)
+    except (ArgumentError, ValueError):
+        raise OptionError("The ledger's URL is not one. Try postgresql://user@host/database, or a path.") from None
+    if url.get_backend_name() not in ("postgresql", "postgres"):
+        raise OptionError(
+            f"A ledger is kept in an SQLite file or in PostgreSQL, not in {url.get_backend_name()}. "
+            "Give a path, or a URL such as postgresql://user@host/database."
+        )
+    return url.set(drivername="postgresql+psycopg")
+
+
+def _postgres(url: URL) -> Database:
+    try:
+        engine = create_engine(
+            url.update_query_dict({"connect_timeout": "10"} if "connect_timeout" not in url.query else {}),
+            poolclass=NullPool,
+            hide_parameters=True,
+        )
+    except ModuleNotFoundError:
+        raise OptionError(
+            "A ledger in PostgreSQL needs the package psycopg: pip install 'veilmark[postgres]'."
+        ) from None
+    return Database(engine, url.set(query={}).render_as_string(hide_password=True))
+
+
+def _take_turns(connection: Connection) -> None:
+    """One writer at a time, and a commit is on disk even where the server is set up to be lax."""
+    connection.execute(select(func.pg_advisory_xact_lock(LOCK)))
+    lax = func.current_setting("synchronous_commit") == "off"
+    connection.execute(select(func.set_config("synchronous_commit", "on", True)).where(lax))

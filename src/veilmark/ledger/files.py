@@ -1,0 +1,72 @@
+"""Files of the ledger: for their owner alone, whole or absent, on disk when it is said so; and their digests."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from veilmark.errors import OptionError, OutputError
+
+
+@contextmanager
+def new_private_file(path: Path) -> Iterator[Path]:
+    """A temporary path that becomes `path` when the block ends well; only its owner can read it.
+
+    It never replaces a file: `FileExistsError` says that somebody else made it first.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        handle, name = tempfile.mkstemp(prefix=".veilmark-", dir=target.parent)
+    except (FileNotFoundError, NotADirectoryError):
+        raise OptionError(f"'{path}' cannot be written: there is no folder '{target.parent}'. Make it first.") from None
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        sync(temporary)
+        # A link, unlike a rename, fails where the name is taken.
+        os.link(temporary, target)
+        sync(target.parent)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _unwritable(path: Path, error: OSError) -> OutputError:
+    return OutputError(f"'{path}' cannot be written: {error.strerror or error}. Check the folder and its permissions.")
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_all(folder: Path) -> None:
+    """Wait until a folder and all that is in it are on disk."""
+    for path in sorted(folder.rglob("*")):
+        sync(path)
+    sync(folder)
+
+
+def digest(path: Path) -> str:
+    """A file's SHA-256."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each file in a folder, by its name from there."""
+    return {p.relative_to(folder).as_posix(): digest(p) for p in sorted(folder.rglob("*")) if p.is_file()}

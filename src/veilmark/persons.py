@@ -1,0 +1,341 @@
+"""PersonTable: many records a person folded to one row a person.
+
+A quasi-identifier has one value a person. A sensitive attribute has one, or several: the sorted array of them is the
+person's fingerprint (the Individual Condition Fingerprint Array of the f-slip paper). A value that a person's records
+repeat counts once; two values that generalize to one label count twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from veilmark.cells import BatchCoder, number, pack
+from veilmark.classes import ClassTable, Tally
+from veilmark.domain import Domain
+from veilmark.errors import DataError, VeilmarkError
+
+if TYPE_CHECKING:
+    from veilmark.engines.duckdb import DuckTable
+
+Fill = Literal["mean", "mode"]
+
+ROW_BITS = 24
+"""A row's number within a part takes so many bits of a sorting key; the rest are of the person's hash."""
+PART_ROWS = 1 << ROW_BITS
+
+
+@dataclass(frozen=True, eq=False)
+class Fingerprints:
+    """The values of one attribute: person i has the codes `values[starts[i]:starts[i + 1]]`, in ascending order."""
+
+    domain: Domain
+    starts: np.ndarray
+    values: np.ndarray
+
+    @classmethod
+    def of_codes(cls, domain: Domain, codes: np.ndarray) -> Fingerprints:
+        """One value a person."""
+        return cls(domain, np.arange(len(codes) + 1), codes)
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __repr__(self) -> str:
+        return f"Fingerprints({len(self):,} persons, {len(self.values):,} values of {len(self.domain):,})"
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """How many values each person has."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def owner(self) -> np.ndarray:
+        """The person of each value."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    @property
+    def single(self) -> bool:
+        """Whether every person has just one value; `values` are then the persons' codes."""
+        return len(self.values) == len(self)
+
+    def recode(self, codes: np.ndarray, domain: Domain) -> Fingerprints:
+        """Value i becomes codes[i] of another domain, as often as it was there."""
+        changed = codes[self.values]
+        if not self.single:
+            keys = self.owner * len(domain) + changed
+            keys.sort()
+            changed = keys - self.owner * len(domain)
+        return Fingerprints(domain, self.starts, changed.astype(np.int32))
+
+    def take(self, persons: np.ndarray) -> Fingerprints:
+        """The chosen persons, by position, in that order."""
+        lengths = self.lengths[persons]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        offset = np.repeat(self.starts[:-1][persons] - starts[:-1], lengths)
+        return Fingerprints(self.domain, starts, self.values[np.arange(starts[-1]) + offset])
+
+    @cached_property
+    def kinds(self) -> np.ndarray:
+        """A number for each person, the same for equal fingerprints, ascending in the order of the arrays."""
+        if self.single:
+            return self.values.astype(np.int64)
+        kinds = np.zeros(len(self), dtype=np.int64)
+        size = len(self.domain) + 1
+        for place in range(int(self.lengths.max(initial=0))):
+            longer = self.lengths > place
+            code = np.zeros(len(self), dtype=np.int64)
+            code[longer] = self.values[self.starts[:-1][longer] + place] + 1
+            kinds = np.unique(kinds * size + code, return_inverse=True)[1]
+        return kinds
+
+    def filled(self, how: Fill) -> Fingerprints:
+        """Missing values replaced by the mean (numbers) or the commonest value."""
+        missing = self.domain.missing
+        if missing is None or not (self.values != missing).any():
+            return self
+        counts = np.bincount(self.values, minlength=len(self.domain))[:missing]
+        text = self.domain.text[int(np.argmax(counts))].as_py()
+        if how == "mean" and self.domain.numbers is not None:
+            numbers = self.domain.numbers[:missing]
+            mean = float(np.dot(numbers, counts) / counts.sum())
+            whole = np.all(numbers == np.round(numbers))
+            text = str(round(mean)) if whole else f"{mean:.6g}"
+        present = self.domain.text.slice(0, missing)
+        domain = Domain.of(pa.array([*present.to_pylist(), text], pa.string()))
+        codes = domain.codes_of(pa.concat_arrays([present.cast(pa.string()), pa.array([text], pa.string())]))
+        return self.recode(codes, domain)
+
+
+@dataclass(frozen=True, eq=False)
+class PersonTable:
+    """Persons in the order of their first records, each with one value of every quasi-identifier."""
+
+    quasi: Mapping[str, Fingerprints]
+    sensitive: Mapping[str, Fingerprints]
+    records: int
+
+    def __len__(self) -> int:
+        first = next(iter([*self.quasi.values(), *self.sensitive.values()]), None)
+        return 0 if first is None else len(first)
+
+    def __repr__(self) -> str:
+        many = [name for name, values in self.sensitive.items() if not values.single]
+        return (
+            f"PersonTable({len(self):,} persons of {self.records:,} records; several values: {', '.join(many) or '-'})"
+        )
+
+    @cached_property
+    def class_of(self) -> np.ndarray:
+        """The number of each person's class by all quasi-identifiers, in the order of `classes`."""
+        return self._grouped[1]
+
+    @cached_property
+    def classes(self) -> ClassTable:
+        """The persons' classes by all quasi-identifiers; a record of it is a person."""
+        first, owner = self._grouped
+        codes = np.array([column.values[first] for column in self.quasi.values()], dtype=np.int32)
+        counts = np.bincount(owner, minlength=len(first))
+        domains = tuple(column.domain for column in self.quasi.values())
+        return ClassTable(tuple(self.quasi), domains, codes.reshape(len(self.quasi), len(first)), Tally(counts))
+
+    @cached_property
+    def _grouped(self) -> tuple[np.ndarray, np.ndarray]:
+        if not self.quasi:
+            return np.zeros(min(len(self), 1), dtype=np.int64), np.zeros(len(self), dtype=np.int64)
+        columns = list(self.quasi.values())
+        keys, bound = pack([c.values for c in columns], [len(c.domain) for c in columns])
+        distinct, owner = number(keys, bound)
+        first = np.zeros(len(distinct), dtype=np.int64)
+        first[owner[::-1]] = np.arange(len(owner))[::-1]
+        return first, owner
+
+    def take(self, persons: np.ndarray) -> PersonTable:
+        """The chosen persons, by position, in that order."""
+        return replace(
+            self,
+            quasi={name: column.take(persons) for name, column in self.quasi.items()},
+            sensitive={name: column.take(persons) for name, column in self.sensitive.items()},
+        )
+
+
+@dataclass(frozen=True)
+class Folding:
+    """What becomes of a quasi-identifier that differs between a person's records: the value of the `latest` record by
+    the column `date`, the commonest (`mode`), the `first` record's, or an `error`."""
+
+    rule: Literal["error", "first", "mode", "latest"] = "error"
+    date: str | None = None
+
+
+def fold(
+    table: DuckTable,
+    person: str,
+    quasi: Sequence[str],
+    sensitive: Sequence[str],
+    folding: Folding | None = None,
+    fill: Mapping[str, Fill] | None = None,
+) -> PersonTable:
+    """One row a person; `fill` says how missing values of an attribute are filled, if they are."""
+    folding = folding or Folding()
+    if lacking := table.missing(person):
+        raise DataError(
+            f"The person column '{person}' of '{table.label}' is empty in {lacking:,} records, so it is not known whose "
+            "they are. Fill it in, remove those records, or drop `person` from the study."
+        )
+    columns = [*quasi, *sensitive, *([folding.date] if folding.date else [])]
+    domains = {c: table.domain(c) for c in dict.fromkeys(columns)}
+    records = table.count()
+    if not records:
+        raise DataError(f"'{table.label}' has column names but no records.")
+    count = -(-records // PART_ROWS)
+    parts = [_Part(table, person, domains, (i, count)) for i in range(count)]
+
+    def of_column(name: str) -> Fingerprints:
+        values = _joined([part.fingerprints(name, folding if name in quasi else None) for part in parts])
+        return values.filled(fill[name]) if fill and name in fill else values
+
+    with ThreadPoolExecutor(2) as workers:
+        found = dict(zip((*quasi, *sensitive), workers.map(of_column, (*quasi, *sensitive)), strict=True))
+    check_single(found, quasi)
+    return PersonTable({c: found[c] for c in quasi}, {c: found[c] for c in sensitive}, records)
+
+
+def check_single(found: Mapping[str, Fingerprints], quasi: Sequence[str]) -> None:
+    """A person must have one value of each quasi-identifier."""
+    for name in quasi:
+        several = int((found[name].lengths > 1).sum())
+        if several:
+            raise DataError(
+                f"{several:,} persons have more than one value of the quasi-identifier '{name}' in their records. Say in "
+                "the study which one counts: fold: mode (the commonest), fold: first, or fold: {latest: DATE_COLUMN}; or "
+                f"give '{name}' another role."
+            )
+
+
+def _joined(parts: Sequence[Fingerprints]) -> Fingerprints:
+    if len(parts) == 1:
+        return parts[0]
+    starts = np.concatenate([[0], np.cumsum(np.concatenate([part.lengths for part in parts]))])
+    return Fingerprints(parts[0].domain, starts, np.concatenate([part.values for part in parts]))
+
+
+class _Part:
+    """Some persons' records, brought into the order of the persons."""
+
+    def __init__(self, table: DuckTable, person: str, domains: Mapping[str, Domain], part: tuple[int, int]) -> None:
+        self._domains = domains
+        hashes, checks = table.person_keys(person, part)
+        with ThreadPoolExecutor(1) as beside:
+            coding = beside.submit(_row_codes, table, person, domains, part)
+            self._order, changes = _sorted_by(hashes)
+            self._codes = coding.result()
+        if (_changes(checks[self._order]) != changes).any():
+            raise VeilmarkError(
+                "Two persons could not be told apart by their hashes. Rename the person column's values."
+            )
+        self._starts = np.flatnonzero(np.concatenate([[True], changes]))
+        self._person = self._by_appearance()
+        self._inside = ~np.concatenate([[True], changes])
+        if any(len(codes) != len(hashes) for codes in self._codes.values()):
+            raise DataError(f"'{table.label}' changed while it was being read. Try again when nobody writes to it.")
+
+    def _by_appearance(self) -> np.ndarray:
+        """The person of each ordered row, persons numbered by their first rows."""
+        firsts = self._order[self._starts]
+        seen = np.zeros(len(self._order), dtype=np.int32)
+        seen[firsts] = 1
+        rank = np.cumsum(seen, dtype=np.int32)[firsts] - 1
+        return np.repeat(rank, np.diff(np.append(self._starts, len(self._order))))
+
+    def fingerprints(self, column: str, folding: Folding | None) -> Fingerprints:
+        """The persons' values of one column; a missing one counts only where a person has no other."""
+        domain, codes = self._domains[column], self._codes[column][self._order]
+        if not (_changes(codes) & self._inside[1:]).any():
+            return Fingerprints.of_codes(domain, self._one_each(codes[self._starts]))
+        if folding is not None and folding.rule == "first":
+            return Fingerprints.of_codes(domain, self._one_each(codes[self._starts]))
+        if folding is not None and folding.rule == "latest" and folding.date:
+            return Fingerprints.of_codes(domain, self._one_each(codes[self._latest(folding.date)]))
+        return self._pairs(domain, codes, folding is not None and folding.rule == "mode")
+
+    def _one_each(self, codes: np.ndarray) -> np.ndarray:
+        result = np.empty(len(self._starts), dtype=np.int32)
+        result[self._person[self._starts]] = codes
+        return result
+
+    def _latest(self, date: str) -> np.ndarray:
+        """The first of each person's rows with the latest date; a missing date is the earliest."""
+        when = self._codes[date][self._order]
+        if (missing := self._domains[date].missing) is not None:
+            when = np.where(when == missing, -1, when)
+        latest = np.maximum.reduceat(when, self._starts)
+        length = np.diff(np.append(self._starts, len(when)))
+        rows = np.flatnonzero(when == np.repeat(latest, length))
+        return rows[np.concatenate([[True], _changes(self._person[rows])])]
+
+    def _pairs(self, domain: Domain, codes: np.ndarray, commonest: bool) -> Fingerprints:
+        bits = len(domain).bit_length()
+        keys = self._person.astype(np.int64) << bits
+        keys |= codes
+        keys.sort()
+        begins = np.flatnonzero(np.concatenate([[True], _changes(keys)]))
+        keys = keys[begins]
+        person, value = keys >> bits, keys & ((1 << bits) - 1)
+        often = np.diff(np.append(begins, len(codes)))
+        if domain.missing is not None:
+            several = np.bincount(person)[person] > 1
+            stay = ~several | (value != domain.missing)
+            person, value, often = person[stay], value[stay], often[stay]
+        if commonest:
+            order = np.lexsort((value, -often, person))
+            person, value = person[order], value[order]
+            first = np.concatenate([[True], _changes(person)])
+            person, value = person[first], value[first]
+        lengths = np.bincount(person, minlength=len(self._starts))
+        return Fingerprints(domain, np.concatenate([[0], np.cumsum(lengths)]), value.astype(np.int32))
+
+
+def _changes(values: np.ndarray) -> np.ndarray:
+    return values[1:] != values[:-1]
+
+
+def _sorted_by(hashes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers in an order that brings equal hashes together, the earlier row first; and where the hash changes.
+
+    Most of a hash and the row's number fit into one integer, which sorts far faster than rows by their hashes; where
+    two hashes differ in the rest alone, these rows are sorted anew.
+    """
+    low = np.uint64(PART_ROWS - 1)
+    keys = hashes & ~low
+    keys |= np.arange(len(hashes), dtype=np.uint64)
+    keys.sort()
+    order = (keys & low).astype(np.int32)
+    found = hashes[order]
+    changes = _changes(found)
+    keys >>= np.uint64(ROW_BITS)
+    tops = _changes(keys)
+    if (changes != tops).any():
+        run = np.concatenate([[0], np.cumsum(tops)])
+        rows = np.flatnonzero(np.isin(run, run[1:][changes & ~tops]))
+        order[rows] = order[rows][np.lexsort((order[rows], found[rows], run[rows]))]
+        changes = _changes(hashes[order])
+    return order, changes
+
+
+def _row_codes(
+    table: DuckTable, person: str, domains: Mapping[str, Domain], part: tuple[int, int]
+) -> dict[str, np.ndarray]:
+    """Every row's code in every column."""
+    coders = {c: BatchCoder(d, 1, np.int16 if len(d) < 1 << 15 else np.int32) for c, d in domains.items()}
+    codes: dict[str, list[np.ndarray]] = {c: [] for c in domains}
+    for batch in table.rows(list(domains), person, part):
+        for i, (name, coder) in enumerate(coders.items()):
+            codes[name].append(coder.shares(batch.column(i)))
+    return {c: np.concatenate([np.empty(0, np.int16), *found]) for c, found in codes.items()}

@@ -1,0 +1,63 @@
+"""Anatomy: nothing is generalized; what belongs to whom is told only up to a bucket of l different fingerprints.
+
+(Xiao and Tao 2006.) A fingerprint is a person's values of all sensitive attributes together. Xiao and Tao draw a person
+from each of the l commonest fingerprints that are left, again and again. Here the persons, those of one fingerprint beside
+each other, are dealt like cards into as many buckets as there can be: n/l. No fingerprint has more persons than there are
+buckets, so that each comes into a bucket once at most, which is what drawing is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from veilmark.errors import OptionError
+from veilmark.hierarchy import Levels
+from veilmark.persons import PersonTable
+from veilmark.privacy.models import DistinctL
+from veilmark.veil.items import joint_kinds, untouched_values
+from veilmark.veil.sliced import GID, Sliced, fingerprint_texts, shuffled
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """Tuning of the method; `seed` decides who comes into a bucket with whom, and the order of published rows."""
+
+    l: int = 2  # noqa: E741
+    seed: int = 1
+
+
+def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: Anatomy) -> Sliced:
+    """The quasi-identifiers as they are, each person with a bucket, and the buckets' fingerprints."""
+    DistinctL("fingerprint", method.l)
+    if not persons.sensitive:
+        raise OptionError("There is no sensitive attribute to set apart. Give one role: sensitive in the study.")
+    rng = np.random.default_rng(method.seed)
+    bucket = deal(joint_kinds(list(persons.sensitive.values())), method.l, rng)
+    gid = pa.array(bucket)
+    quasi = pa.table({**untouched_values(persons), "gid_1": gid})
+    texts = {name: fingerprint_texts(column) for name, column in persons.sensitive.items()}
+    sensitive = pa.table({GID: gid, **texts})
+    facts = {"method": "anatomy", **asdict(method), "buckets": int(bucket.max()) + 1}
+    loss = {"ncp": 0.0, "sa_ncp": 0.0, "nil": 0.0}
+    tables = shuffled(quasi, rng), (shuffled(sensitive, rng),)
+    return Sliced(*tables, (tuple(persons.sensitive),), facts, loss)
+
+
+def deal(kinds: np.ndarray, l: int, rng: np.random.Generator) -> np.ndarray:  # noqa: E741
+    """The bucket of each person: at least l persons, all of different kinds."""
+    count = np.bincount(kinds, minlength=1)
+    if count.max() * l > len(kinds) or len(kinds) < l:
+        raise OptionError(
+            f"{count.max():,} of {len(kinds):,} persons have the same sensitive values, more than 1/{l} of all, so that no "
+            f"buckets can have l = {l} different ones each. Lower l."
+        )
+    mixed = rng.permutation(len(kinds))
+    order = mixed[np.argsort(rng.permutation(len(count))[kinds[mixed]], kind="stable")]
+    buckets = len(kinds) // l
+    bucket = np.empty(len(kinds), dtype=np.int64)
+    bucket[order] = rng.permutation(buckets)[np.arange(len(kinds)) % buckets]
+    return bucket

@@ -1,0 +1,399 @@
+"""f-slip: one row a person, quasi-identifiers k-anonymous, sensitive attributes in groups cut into slices.
+
+(Jayapradha and Prakash.) Sensitive attributes that go together are published together, in a table of their own. Its rows
+are sorted and cut into slices of f persons; in a slice numbers become their mean, and arrays of several values
+(fingerprints) become their union, generalized one level below the top.
+
+Two presets. `paper` does as printed, and its leaks are known: quasi-identifiers are k-anonymous by kind but not together,
+and a slice may hold one value only. `strict` mends both: k holds for all quasi-identifiers together, every slice is
+l-diverse in every attribute (see `veil/slices.py`), and all rows are shuffled.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from veilmark.cells import pack
+from veilmark.domain import Domain
+from veilmark.errors import OptionError, VeilmarkWarning, listing
+from veilmark.hierarchy import Levels
+from veilmark.persons import Fingerprints, PersonTable
+from veilmark.privacy.models import KAnonymity
+from veilmark.utility.sliced import attribute_ncp, counts_as_number, nil, sa_ncp
+from veilmark.veil.correlation import correlations, read_groups
+from veilmark.veil.mondrian import partition
+from veilmark.veil.sliced import GID, Sliced, fingerprint_texts
+from veilmark.veil.slices import diverse_slices, diversity, runs, union_of_slices
+
+FEW_NUMBERS = 30
+"""Numbers of no more different values are codes of categories, unless most persons have one of their own."""
+
+
+@dataclass(frozen=True)
+class FSlip:
+    """What is asked for.
+
+    `l`: in a slice no value has more than 1/l of the persons (strict only). `link`: `none` publishes unlinked tables,
+    `groups` tells for each person which slices are theirs. `groups`: the sensitive attributes by table, by default two
+    groups by correlation. `f`: persons in a slice, one number or one a group, by default computed.
+    """
+
+    k: int
+    l: float = 2  # noqa: E741
+    preset: Literal["strict", "paper"] = "strict"
+    link: Literal["none", "groups"] = "none"
+    groups: tuple[tuple[str, ...], ...] | None = None
+    f: int | tuple[int, ...] | None = None
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        sizes = () if self.f is None else (self.f,) if isinstance(self.f, int) else self.f
+        if self.k < 1:
+            raise OptionError(f"k must be a whole number of 1 or more, not {self.k}. Try 5.")
+        if not 1 <= self.l < np.inf:
+            raise OptionError(f"l must be a number of 1 or more, not {self.l:g}. Try 2; 1 asks for nothing.")
+        if any(size < 2 for size in sizes):
+            raise OptionError(f"f must be 2 or more, not {min(sizes)}: a slice of one person hides nobody.")
+
+
+def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: FSlip) -> Sliced:
+    """The persons' release; `levels` has the hierarchy of every quasi-identifier and sensitive attribute."""
+    _check(persons, method)
+    facets = {name: _facet(persons, levels, name) for name in persons.sensitive}
+    _note_bare(facets.values(), levels)
+    found = None
+    if method.groups is None:
+        found = correlations(persons, [name for name, facet in facets.items() if facet.numeric])
+    groups = found.groups() if found else read_groups(method.groups or (), list(facets))
+    sizes = _sizes(method, len(groups))
+    rngs = np.random.default_rng(method.seed).spawn(len(groups) + 1)
+
+    def of_group(i: int) -> _Cut:
+        return _cut([facets[name] for name in groups[i]], sizes[i], method, rngs[i])
+
+    with ThreadPoolExecutor(1) as workers:
+        cutting = [workers.submit(of_group, i) for i in range(len(groups))]
+        quasi = _Quasi(persons, levels, method)
+        cuts = [one.result() for one in cutting]
+    table = quasi.table(rngs[-1].permutation(len(persons)) if method.preset == "strict" else None, _links(cuts, method))
+    counts = table.select(list(persons.quasi)).group_by(list(persons.quasi)).aggregate([([], "count_all")])
+    facts: dict[str, Any] = {
+        "method": "fslip",
+        "preset": method.preset,
+        "link": method.link,
+        "k": int(pc.min(counts["count_all"]).as_py()),
+        "l": min(cut.l for cut in cuts),
+        "f": [cut.f for cut in cuts],
+        "slices": [cut.count for cut in cuts],
+        "classes": len(counts),
+        "asked": {"k": method.k, "l": method.l if method.preset == "strict" else None, "seed": method.seed},
+    }
+    if found:
+        facts["correlations"] = found.to_dict()
+    return Sliced(table, tuple(cut.table for cut in cuts), groups, facts, _loss(persons, levels, quasi, cuts))
+
+
+def is_amount(column: Fingerprints, levels: Levels) -> bool:
+    """Whether an attribute is published as means: one number a person, many of them, and no hierarchy of categories."""
+    if not column.single or not counts_as_number(column, levels):
+        return False
+    return levels.height > 1 or len(column.domain) > min(FEW_NUMBERS, len(column) / 2)
+
+
+def _check(persons: PersonTable, method: FSlip) -> None:
+    if not persons.quasi or not persons.sensitive:
+        what = "sensitive attribute" if persons.quasi else "quasi-identifier"
+        raise OptionError(f"f-slip needs at least one {what}, and the study names none. Give a column that role.")
+    if len(persons) < method.k:
+        raise OptionError(
+            f"There are {len(persons):,} persons, fewer than k = {method.k}: no class can be that large. Lower k."
+        )
+
+
+def _sizes(method: FSlip, groups: int) -> Sequence[int | None]:
+    if method.f is None or isinstance(method.f, int):
+        return [method.f] * groups
+    if len(method.f) != groups:
+        raise OptionError(f"f has {len(method.f)} numbers for {groups} groups. Give one for each, or one for all.")
+    return method.f
+
+
+# Sensitive attributes.
+
+
+@dataclass(frozen=True, eq=False)
+class Facet:
+    """A sensitive attribute as it is sliced.
+
+    `column` is what slices are made of: arrays are generalized, single values are not. `rough` are the single values
+    generalized, to sort by.
+    """
+
+    name: str
+    column: Fingerprints
+    level: int
+    numeric: bool
+    rough: np.ndarray
+
+    @property
+    def several(self) -> bool:
+        return not self.column.single
+
+    @cached_property
+    def kinds(self) -> np.ndarray:
+        """A number for each person, equal for equal values or arrays, ascending in their order."""
+        return fingerprint_kinds(self.column)
+
+
+def _facet(persons: PersonTable, levels: Mapping[str, Levels], name: str) -> Facet:
+    column, of = persons.sensitive[name], levels[name]
+    level = max(of.height - 1, 0)
+    if is_amount(column, of):
+        return Facet(name, column, 0, True, column.values)
+    labels = of.labels[level]
+    domain = Domain.of(labels)
+    codes = domain.codes_of(labels)[of.codes[level]]
+    if column.single:
+        return Facet(name, column, 0, False, codes[column.values])
+    return Facet(name, column.recode(codes, domain), level, False, np.empty(0))
+
+
+def _note_bare(facets: Sequence[Facet] | Any, levels: Mapping[str, Levels]) -> None:
+    bare = [facet.name for facet in facets if not facet.numeric and levels[facet.name].height < 2]
+    if bare:
+        warnings.warn(
+            f"No hierarchy is given for {listing(bare)}: the values are sliced as they are. With a hierarchy "
+            "like values come together, and fingerprints are generalized.",
+            VeilmarkWarning,
+            stacklevel=3,
+        )
+
+
+def fingerprint_kinds(column: Fingerprints) -> np.ndarray:
+    """As `Fingerprints.kinds`, far faster for long arrays: as many codes as fit into one integer at a time."""
+    if column.single:
+        return column.values
+    bits = (len(column.domain) + 1).bit_length()
+    fit, longest = 63 // bits, int(column.lengths.max(initial=0))
+    kinds = np.zeros(len(column), dtype=np.int64)
+    for first in range(0, longest, fit):
+        longer = np.flatnonzero(column.lengths > first)
+        word = np.zeros(len(longer), dtype=np.int64)
+        for place in range(first, min(first + fit, longest)):
+            there = column.lengths[longer] > place
+            codes = column.values[column.starts[longer[there]] + place].astype(np.int64) + 1
+            word[there] |= codes << bits * (first + fit - 1 - place)
+        rank, count = _ranks(word)
+        kinds *= count + 1
+        kinds[longer] += rank + 1
+        kinds = _ranks(kinds)[0] if first else kinds
+    return kinds
+
+
+def _ranks(keys: np.ndarray) -> tuple[np.ndarray, int]:
+    """The rank of each key among the distinct ones, and how many these are."""
+    order = np.argsort(keys)
+    changes = np.diff(keys[order], prepend=keys[order[:1]]) != 0
+    ranks = np.empty(len(keys), dtype=np.int64)
+    ranks[order] = np.cumsum(changes)
+    return ranks, int(changes.sum()) + min(len(keys), 1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cut:
+    """A group, cut: its table, the slice of each person, and what became of the attributes."""
+
+    facets: Sequence[Facet]
+    f: int
+    l: float  # noqa: E741
+    slices: np.ndarray
+    count: int
+    table: pa.Table
+    means: Mapping[str, np.ndarray]
+    added: Sequence[float]
+
+
+def _cut(facets: Sequence[Facet], size: int | None, method: FSlip, rng: np.random.Generator) -> _Cut:
+    size = min(size or frequency(facets), len(facets[0].column))
+    kinds = [facet.kinds for facet in facets]
+    if method.preset == "paper":
+        order = np.lexsort(_sort_keys(facets)[::-1])
+        slices = np.empty(len(order), dtype=np.int64)
+        slices[order] = runs(len(order), size)
+        rows, names = order, np.arange(len(order))
+    else:
+        _check_diverse(facets, method.l)
+        rows = rng.permutation(len(kinds[0]))
+        slices = _strict_slices(facets, size, method.l, rng, rows)
+        names = rng.permutation(int(slices.max()) + 1)
+    count = int(slices.max()) + 1
+    slices = names[:count][slices]
+    means = {facet.name: _means(facet, slices, count) for facet in facets if facet.numeric}
+    unions = {facet.name: union_of_slices(facet.column, slices, count) for facet in facets if facet.several}
+    columns: dict[str, Any] = {GID: pa.array(slices[rows] + 1)}
+    for facet in facets:
+        if facet.numeric:
+            columns[facet.name] = pa.array(means[facet.name][slices[rows]], from_pandas=True)
+        elif facet.several:
+            columns[facet.name] = fingerprint_texts(unions[facet.name]).take(pa.array(slices[rows]))
+        else:
+            columns[facet.name] = facet.column.domain.text.take(pa.array(facet.column.values[rows]))
+    if len(columns) <= len(facets):
+        raise OptionError(f"A sensitive attribute is called '{GID}', as the number of a slice. Rename that column.")
+    added = [_added(facet.column, unions[facet.name], slices) for facet in facets if facet.several]
+    return _Cut(facets, size, diversity(slices, kinds), slices, count, pa.table(columns), means, added)
+
+
+def _sort_keys(facets: Sequence[Facet]) -> list[np.ndarray]:
+    """As the paper sorts: numbers, then generalized single values, then arrays."""
+    numbers = [facet.rough for facet in facets if facet.numeric]
+    single = [facet.rough for facet in facets if not facet.numeric and not facet.several]
+    return [*numbers, *single, *(facet.kinds for facet in facets if facet.several)]
+
+
+def _strict_slices(
+    facets: Sequence[Facet], size: int, l: float, rng: np.random.Generator, mixed: np.ndarray  # noqa: E741
+) -> np.ndarray:
+    """Like beside like where something is lost by slicing: numbers, then arrays; equals in random order."""
+    merged = [facet for facet in facets if facet.numeric] + [facet for facet in facets if facet.several]
+    keys = [facet.kinds for facet in merged] or [facet.rough for facet in facets]
+    key = pack(keys, [int(of.max()) + 1 for of in keys])[0]
+    order = mixed[np.argsort(key[mixed], kind="stable")]
+    return diverse_slices(order, [facet.kinds for facet in facets], size, l, rng)
+
+
+def _check_diverse(facets: Sequence[Facet], l: float) -> None:  # noqa: E741
+    for facet in facets:
+        often, persons = int(np.bincount(facet.kinds).max()), len(facet.kinds)
+        if often * l > persons + 1e-9:
+            most = np.floor(persons / often * 100) / 100
+            raise OptionError(
+                f"{often:,} of {persons:,} persons have the same value of '{facet.name}', so that no slicing is "
+                f"{l:g}-diverse: in some slice it would be more than 1/{l:g}. The largest l possible is {most:g}; or give "
+                f"'{facet.name}' another role."
+            )
+
+
+def frequency(facets: Sequence[Facet]) -> int:
+    """f: the mean frequency of the values that stand beside numbers; without numbers, the median frequency of equal
+    arrays, or of equal generalized values. What occurs once does not count; at least 2."""
+    several = [facet.kinds for facet in facets if facet.several]
+    if any(facet.numeric for facet in facets):
+        beside = [facet.kinds for facet in facets if not facet.numeric] or [facet.kinds for facet in facets]
+        often = np.concatenate([np.bincount(of) for of in beside])
+        typical = np.mean
+    else:
+        keys = several or [facet.rough for facet in facets]
+        often = np.bincount(_ranks(pack(keys, [int(of.max()) + 1 for of in keys])[0])[0])
+        typical = np.median
+    often = often[often > 1]
+    return max(int(np.floor(float(typical(often)) + 0.5)), 2) if len(often) else 2
+
+
+def _means(facet: Facet, slices: np.ndarray, count: int) -> np.ndarray:
+    """The mean number of each slice, missing ones left out; to the hundredth where the numbers are whole."""
+    numbers = facet.column.domain.numbers
+    assert numbers is not None
+    return group_means(numbers, facet.column.values, slices, count)
+
+
+def group_means(numbers: np.ndarray, codes: np.ndarray, group: np.ndarray, count: int) -> np.ndarray:
+    own = numbers[codes]
+    there = ~np.isnan(own)
+    size = np.bincount(group, weights=there, minlength=count)
+    total = np.bincount(group, weights=np.where(there, own, 0.0), minlength=count)
+    means = np.divide(total, size, out=np.full(count, np.nan), where=size > 0)
+    present = numbers[~np.isnan(numbers)]
+    return np.round(means, 2) if np.array_equal(present, np.round(present)) else means
+
+
+def _added(column: Fingerprints, union: Fingerprints, slices: np.ndarray) -> float:
+    """The share of the published values that are other persons'."""
+    published = float(union.lengths[slices].sum())
+    return (published - len(column.values)) / published
+
+
+# Quasi-identifiers.
+
+
+class _Quasi:
+    """The class of each person in each quasi-identifier, and what is published there."""
+
+    def __init__(self, persons: PersonTable, levels: Mapping[str, Levels], method: FSlip) -> None:
+        self._columns = persons.quasi
+        self.numeric = [name for name, column in persons.quasi.items() if is_amount(column, levels[name])]
+        self.part: dict[str, np.ndarray] = {}
+        self._labels: dict[str, pa.Array] = {}
+        if method.preset == "strict":
+            self._cut(persons, levels, list(persons.quasi), method.k)
+        else:
+            self._cut(persons, levels, [name for name in persons.quasi if name not in self.numeric], method.k)
+            self.part |= dict.fromkeys(self.numeric, runs(len(persons), method.k))
+        self.means = {name: self._mean(name) for name in self.numeric}
+
+    def _cut(self, persons: PersonTable, levels: Mapping[str, Levels], names: Sequence[str], k: int) -> None:
+        """Cut the persons by some quasi-identifiers into classes of at least k."""
+        if not names:
+            return
+        whole = persons if len(names) == len(persons.quasi) else _keep(persons, names)
+        flags = [name in self.numeric for name in names]
+        found = partition(whole.classes, [levels[name] for name in names], flags, [KAnonymity(k)])
+        self.part |= dict.fromkeys(names, found.part[whole.class_of])
+        self._labels |= dict(zip(names, found.labels, strict=True))
+
+    def _mean(self, name: str) -> np.ndarray:
+        column, part = self._columns[name], self.part[name]
+        assert column.domain.numbers is not None
+        return group_means(column.domain.numbers, column.values, part, int(part.max()) + 1)
+
+    def table(self, rows: np.ndarray | None, links: Mapping[str, np.ndarray]) -> pa.Table:
+        """What is published, in this order; `links` are columns to add."""
+        columns: dict[str, Any] = {}
+        for name in self._columns:
+            part = self.part[name] if rows is None else self.part[name][rows]
+            if name in self.means:
+                columns[name] = pa.array(self.means[name][part], from_pandas=True)
+            else:
+                columns[name] = self._labels[name].take(pa.array(part))
+        names = [*columns, *links]
+        linked = [pa.array(gid if rows is None else gid[rows]) for gid in links.values()]
+        return pa.Table.from_arrays([*columns.values(), *linked], names)
+
+
+def _keep(persons: PersonTable, names: Sequence[str]) -> PersonTable:
+    return PersonTable({name: persons.quasi[name] for name in names}, {}, persons.records)
+
+
+def _links(cuts: Sequence[_Cut], method: FSlip) -> dict[str, np.ndarray]:
+    return {f"{GID}_{i}": cut.slices + 1 for i, cut in enumerate(cuts, 1)} if method.link == "groups" else {}
+
+
+# What is lost.
+
+
+def _loss(
+    persons: PersonTable, levels: Mapping[str, Levels], quasi: _Quasi, cuts: Sequence[_Cut]
+) -> dict[str, float]:
+    """NCP of the quasi-identifiers and of the sensitive attributes, NIL of the numbers, and the share of values added."""
+    ncp = [attribute_ncp(column, levels[name], quasi.part[name]) for name, column in persons.quasi.items()]
+    categories = {facet.name: facet.level for cut in cuts for facet in cut.facets if not facet.numeric}
+    sensitive = {name: means[cut.slices] for cut in cuts for name, means in cut.means.items()}
+    identifying = {name: means[quasi.part[name]] for name, means in quasi.means.items()}
+    added = [share for cut in cuts for share in cut.added]
+    return {
+        "ncp": float(np.mean(ncp)),
+        "sa_ncp": sa_ncp(persons, levels, categories),
+        "nil": nil(persons, {**identifying, **sensitive}),
+        "qi_nil": nil(persons, identifying),
+        "sa_nil": nil(persons, sensitive),
+        "sa_added": float(np.mean(added)) if added else 0.0,
+    }

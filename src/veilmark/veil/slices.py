@@ -1,0 +1,296 @@
+"""Cutting persons into slices so that no slice gives a value away.
+
+A slice is *l-diverse* where, for each of its attributes, no value has more than 1/l of its persons; it then has at least
+l different values. Slices that are l-diverse are so together too. Hence, where the whole table is l-diverse, there is
+always a slicing: at worst one slice of all. `diverse_slices` finds a fine one:
+
+1. The persons, like beside like, are cut into runs of f. A run that is not l-diverse joins its neighbour, that pair the
+   next pair, and so on, until the block is l-diverse.
+2. The persons of such a block are dealt like cards into slices of f, ordered by the attribute that has the commonest
+   value there, so that equal values go to different slices. The hands that are not l-diverse are mixed and dealt again.
+3. What is left is added to slices of the block that stay l-diverse with it, a hand to a slice, then a person to a slice.
+   At last, more and more slices of the block become one with it, at worst the whole block, which is l-diverse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from veilmark.cells import DENSE_LIMIT, number
+from veilmark.persons import Fingerprints
+
+DEALS = 3
+"""In so many ways a block is dealt."""
+GOLDEN = (5**0.5 - 1) / 2
+TRIES = 16
+"""So many slices a hand, and then a person, is added to on trial."""
+SLACK = 0.1
+"""Blocks are this much more diverse than they must be, where the table is: dealing needs room."""
+
+Kinds = Sequence[np.ndarray]
+
+
+def runs(count: int, size: int) -> np.ndarray:
+    """The number of each position's run; a remainder shorter than a run joins the last one."""
+    return np.minimum(np.arange(count) // size, max(count // size, 1) - 1)
+
+
+def commonest(owner: np.ndarray, kinds: np.ndarray, owners: int) -> np.ndarray:
+    """For each owner how many of its members have the kind that most of them have."""
+    bound = int(kinds.max(initial=0)) + 1
+    keys = owner.astype(np.int64) * bound + kinds
+    keys.sort(kind="stable" if np.all(owner[1:] >= owner[:-1]) else None)
+    starts, often = _runs_of(keys)
+    most = np.zeros(owners, dtype=np.int64)
+    np.maximum.at(most, keys[starts] // bound, often)
+    return most
+
+
+def diversity(slices: np.ndarray, kinds: Kinds) -> float:
+    """The largest l for which every slice is l-diverse."""
+    count = int(slices.max(initial=-1)) + 1
+    size = np.bincount(slices, minlength=count)
+    return min(float((size / np.maximum(commonest(slices, of, count), 1)).min(initial=np.inf)) for of in kinds)
+
+
+def diverse_slices(order: np.ndarray, kinds: Kinds, size: int, l: float, rng: np.random.Generator) -> np.ndarray:  # noqa: E741
+    """The slice of each person: of `size` persons or somewhat more, l-diverse in each of the attributes.
+
+    `kinds[i]` numbers the values of attribute i, a person each; `order` lists the persons, like beside like. The whole
+    table must be l-diverse, or a slice is not.
+    """
+    size = min(int(np.ceil(max(size, l))), len(order))
+    ordered = [of[order] for of in kinds]
+    dealing = _Dealing(ordered, _blocks(ordered, size, l), size, l)
+    slices = np.empty(len(order), dtype=np.int64)
+    slices[order] = dealing.run(rng)
+    return slices
+
+
+def _failing(owner: np.ndarray, kinds: Kinds, owners: int, l: float) -> np.ndarray:  # noqa: E741
+    """Which owners are not l-diverse."""
+    size = np.bincount(owner, minlength=owners)
+    failing = np.zeros(owners, dtype=bool)
+    for of in kinds:
+        failing |= commonest(owner, of, owners) * l > size + 1e-9
+    return failing
+
+
+def _blocks(kinds: Kinds, size: int, l: float) -> np.ndarray:  # noqa: E741
+    """The block of each position, numbered from 0: runs that are l-diverse, or as many together as it takes."""
+    run = runs(len(kinds[0]), size)
+    starts = np.arange(int(run[-1]) + 1) * size
+    failing = _failing(run, kinds, len(starts), l)
+    whole = diversity(np.zeros(len(run), dtype=np.int64), kinds)
+    l += max(min(SLACK * l, (whole - l) / 2), 0)
+    while failing.any() and len(starts) > 1:
+        stay = ~_crossed(starts, failing, len(run))
+        changed = np.diff(np.flatnonzero(stay), append=len(starts)) > 1
+        starts = starts[stay]
+        sizes = np.diff(starts, append=len(run))
+        rows = np.flatnonzero(np.repeat(changed, sizes))
+        owner = np.repeat(np.arange(int(changed.sum())), sizes[changed])
+        failing = np.zeros(len(starts), dtype=bool)
+        failing[changed] = _failing(owner, [of[rows] for of in kinds], int(changed.sum()), l)
+    return np.repeat(np.arange(len(starts)), np.diff(starts, append=len(run)))
+
+
+def _crossed(starts: np.ndarray, failing: np.ndarray, end: int) -> np.ndarray:
+    """The blocks that become one with the block before them.
+
+    Failing blocks side by side join in pairs, the last of an odd number with the pair before it. A single one takes in
+    its neighbours, half its size in all: those from `low` to `high`.
+    """
+    crossed = np.zeros(len(starts) + 1, dtype=bool)
+    begins, lengths = _runs_of(failing)
+    begins, lengths = begins[failing[begins]], lengths[failing[begins]]
+    which = np.repeat(begins, lengths) + np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    rank, many = which - np.repeat(begins, lengths), np.repeat(lengths, lengths)
+    crossed[which[(rank % 2 == 1) | ((rank == many - 1) & (rank > 0))]] = True
+    first = begins[lengths == 1]
+    low, high = starts[first], np.append(starts, end)[first + 1]
+    reach = np.maximum((high - low) // 4, 1)
+    spare = np.maximum(reach - low, 0) - np.maximum(high + reach - end, 0)
+    low, high = low - reach + np.minimum(spare, 0), high + reach + np.maximum(spare, 0)
+    step = np.zeros(len(starts) + 1, dtype=np.int64)
+    np.add.at(step, np.searchsorted(starts, low, "right"), 1)
+    np.add.at(step, np.searchsorted(starts, high, "left"), -1)
+    crossed |= np.cumsum(step) > 0
+    crossed[0] = False
+    return crossed[:-1]
+
+
+@dataclass(frozen=True, eq=False)
+class _Around:
+    """The finished slices in some blocks: their members, each with its slice's number here; `first[b]` is the number of
+    block b's first slice, the last of all stands at the end."""
+
+    rows: np.ndarray
+    slice_of: np.ndarray
+    first: np.ndarray
+
+    def mixed(self, rng: np.random.Generator) -> np.ndarray:
+        """The numbers of all slices, those of each block in random order."""
+        owner = np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+        return np.lexsort((rng.random(len(owner)), owner)) if len(owner) else np.zeros(1, dtype=np.int64)
+
+
+class _Dealing:
+    """Deals the persons of blocks that are too large into slices; a person is a position in the order."""
+
+    def __init__(self, kinds: Kinds, block: np.ndarray, size: int, l: float) -> None:  # noqa: E741
+        self.kinds, self.block, self.l = kinds, block, l
+        self.size = int(np.ceil(size / l) * l) if l == int(l) else size
+        self.slices, self.count = block.copy(), int(block[-1]) + 1
+
+    def run(self, rng: np.random.Generator) -> np.ndarray:
+        """The slice of each position, numbered from 0."""
+        pool, hand = self._deal_best(rng)
+        for turn in range(2 * TRIES):
+            pool, hand = self._add(pool, hand if turn < TRIES else pool, rng)
+        self._join(pool)
+        return number(self.slices, self.count)[1].astype(np.int64)
+
+    def _deal_best(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Deal each block in several ways, and keep the way that leaves the fewest; who is left, and in which hand."""
+        pool = np.flatnonzero(np.bincount(self.block)[self.block] >= 2 * self.size)
+        fewest = np.full(int(self.block[-1]) + 1, np.iinfo(np.int64).max)
+        left = np.zeros(len(self.block), dtype=bool)
+        for way in range(DEALS):
+            if not len(pool):
+                break
+            ordered, hand, failing = self._deal(pool, way, rng)
+            owner = self.block[ordered]
+            bad = np.bincount(owner[failing], minlength=len(fewest))
+            better = (bad < fewest)[owner]
+            self.slices[ordered[better]] = self.count + hand[better]
+            left[ordered[better]] = failing[better]
+            self.count += int(hand.max()) + 1
+            fewest[owner] = np.minimum(fewest, bad)[owner]
+            pool = pool[fewest[self.block[pool]] > 0]
+        rest = np.flatnonzero(left)
+        hand = self.slices[rest]
+        self.slices[rest] = -1
+        return rest, hand
+
+    def _deal(self, pool: np.ndarray, way: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Deal the pool, block by block: the order in which they are dealt, each one's hand, and whether it fails."""
+        ordered = self._arranged(pool, way, rng)
+        starts, sizes = _runs_of(self.block[ordered])
+        hands = np.maximum(sizes // self.size, 1)
+        rank = np.arange(len(ordered)) - np.repeat(starts, sizes)
+        many = np.repeat(hands, sizes)
+        turn = rank % many if way else _spread(rank, np.repeat(sizes, sizes), many, int(self.l))
+        hand = np.repeat(np.cumsum(hands) - hands, sizes) + turn
+        failing = _failing(hand, [of[ordered] for of in self.kinds], int(hands.sum()), self.l)
+        return ordered, hand, failing[hand]
+
+    def _arranged(self, pool: np.ndarray, way: int, rng: np.random.Generator) -> np.ndarray:
+        """The pool by block, and in a block by the attribute with the commonest value there.
+
+        Equal values stand in their order at first; then by the next attribute, each run of equal values turned by
+        another share of its length, so that the runs' common values do not meet in one hand; then at random.
+        """
+        owner, blocks = self.block[pool], int(self.block[-1]) + 1
+        own = [of[pool] for of in self.kinds]
+        heavy = np.argsort([-commonest(owner, of, blocks) for of in own], axis=0, kind="stable")
+        first = np.choose(heavy[0][owner], own)
+        keys = owner * (int(first.max()) + 1) + first
+        if way == 0:
+            return pool[np.argsort(keys, kind="stable")]
+        if way > 1 or len(own) == 1:
+            mixed = rng.permutation(len(pool))
+            return pool[mixed[np.argsort(keys[mixed], kind="stable")]]
+        order = np.lexsort((np.choose(heavy[1][owner], own), keys))
+        starts, sizes = _runs_of(keys[order])
+        rank = np.arange(len(order)) - np.repeat(starts, sizes)
+        turn = np.repeat((np.arange(len(starts)) * GOLDEN % 1 * sizes).astype(np.int64), sizes)
+        return pool[order[np.repeat(starts, sizes) + (rank + turn) % np.repeat(sizes, sizes)]]
+
+    def _add(self, pool: np.ndarray, hand: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Add each hand to a slice of its block where that stays l-diverse; who is left, and in which hand."""
+        if not len(pool):
+            return pool, hand
+        around = self._around(pool)
+        hands, first, hand = np.unique(hand, return_index=True, return_inverse=True)
+        block = self.block[pool[first]]
+        order = np.argsort(block, kind="stable")
+        starts, sizes = _runs_of(block[order])
+        rank = np.empty(len(hands), dtype=np.int64)
+        rank[order] = np.arange(len(hands)) - np.repeat(starts, sizes)
+        many = around.first[block + 1] - around.first[block]
+        trying = rank < many
+        target = around.mixed(rng)[np.where(trying, around.first[block] + rank, 0)]
+        owner = np.full(int(around.first[-1]) + 1, -1)
+        owner[target[trying]] = np.flatnonzero(trying)
+        found = owner[around.slice_of] >= 0
+        members = np.concatenate([pool, around.rows[found]])
+        owners = np.concatenate([hand, owner[around.slice_of[found]]])
+        fits = trying & ~_failing(owners, [of[members] for of in self.kinds], len(hands), self.l)
+        name = np.full(len(hands), -1)
+        name[owners[len(pool) :]] = self.slices[around.rows[found]]
+        self.slices[pool[fits[hand]]] = name[hand[fits[hand]]]
+        return pool[~fits[hand]], hand[~fits[hand]]
+
+    def _join(self, pool: np.ndarray) -> None:
+        """Who is left in a block becomes one slice with 1, 2, 4, … of its slices, until that is l-diverse."""
+        around, blocks, share = self._around(pool), int(self.block[-1]) + 1, 1
+        rank = around.slice_of - around.first[self.block[around.rows]]
+        while len(pool):
+            members = np.concatenate([pool, around.rows[rank < share]])
+            owner = self.block[members]
+            failing = _failing(owner, [of[members] for of in self.kinds], blocks, self.l)[owner]
+            self.slices[members[~failing]] = self.count + owner[~failing]
+            pool, share = pool[failing[: len(pool)]], share * 2
+            rank = np.where(np.isin(self.block[around.rows], self.block[pool]), rank, np.iinfo(np.int64).max)
+        self.count += blocks
+
+    def _around(self, pool: np.ndarray) -> _Around:
+        blocks = int(self.block[-1]) + 1
+        near = np.zeros(blocks, dtype=bool)
+        near[self.block[pool]] = True
+        rows = np.flatnonzero(near[self.block] & (self.slices >= 0))
+        keys, slice_of = np.unique(self.block[rows] * self.count + self.slices[rows], return_inverse=True)
+        return _Around(rows, slice_of, np.searchsorted(keys, np.arange(blocks + 1) * self.count))
+
+
+def _spread(rank: np.ndarray, size: np.ndarray, hands: np.ndarray, parts: int) -> np.ndarray:
+    """The hand of each rank: of each of l equal parts every hand gets a run of neighbours, so that most stay together."""
+    part = size // parts
+    place = np.minimum(rank // np.maximum(part, 1), parts - 1)
+    inside, length = rank - place * part, np.where(place == parts - 1, size - (parts - 1) * part, part)
+    return np.minimum(inside * hands // np.maximum(length, 1), hands - 1)
+
+
+def _runs_of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each run of equal values begins, and how long it is."""
+    starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]])) if len(values) else values
+    return starts, np.diff(starts, append=len(values))
+
+
+def union_of_slices(column: Fingerprints, slices: np.ndarray, count: int) -> Fingerprints:
+    """The multiset union of each slice: every value as often as the member has it who has it most often."""
+    values, owner, size = column.values.astype(np.int64), column.owner, max(len(column.domain), 1)
+    if not len(values):
+        return Fingerprints(column.domain, np.zeros(count + 1, dtype=np.int64), column.values)
+    starts, lengths = _runs_of(owner * size + values)
+    turn = np.arange(len(values)) - np.repeat(starts, lengths)
+    most = int(lengths.max())
+    keys = (slices[owner] * size + values) * most + turn
+    distinct = _distinct(keys, count * size * most)
+    per_slice = np.bincount(distinct // (size * most), minlength=count)
+    ends = np.concatenate([[0], np.cumsum(per_slice)])
+    return Fingerprints(column.domain, ends, (distinct // most % size).astype(np.int32))
+
+
+def _distinct(keys: np.ndarray, bound: int) -> np.ndarray:
+    """The distinct keys in order."""
+    if bound <= max(DENSE_LIMIT, 8 * len(keys)):
+        present = np.zeros(bound, dtype=bool)
+        present[keys] = True
+        return np.flatnonzero(present)
+    keys.sort()
+    return keys[_runs_of(keys)[0]]

@@ -1,0 +1,169 @@
+"""The verb attack: try on a release what an attacker would."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from veilmark.attack import ATTACKS, AttackResult, Population, View, attack_view
+from veilmark.attack.view import view_of_sliced, view_of_table
+from veilmark.cells import BatchCoder
+from veilmark.classes import ClassTable
+from veilmark.domain import Domain
+from veilmark.engines.duckdb import DuckDB, DuckTable
+from veilmark.errors import DataError, OptionError, StudyError, did_you_mean, listing
+from veilmark.hierarchy import Levels, resolve
+from veilmark.persons import Fingerprints, PersonTable
+from veilmark.study import Study
+from veilmark.veil.sliced import Sliced
+from veilmark.workbench.sources import engine_of, fold_persons, open_other, open_source
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """What the attacks on a release came to."""
+
+    release: str
+    persons: int
+    rows: int
+    classes: int
+    attacks: Mapping[str, AttackResult]
+    known: int
+    seed: int
+    tolerances: Mapping[str, float]
+    """How far a guessed number may be off to count as right, by attribute."""
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "release": self.release,
+            "persons": self.persons,
+            "rows": self.rows,
+            "classes": self.classes,
+            "attacks": {name: result.to_dict() for name, result in self.attacks.items()},
+            "known": self.known,
+            "seed": self.seed,
+            "tolerances": dict(self.tolerances),
+            "notes": list(self.notes),
+        }
+
+
+def attack(
+    study: Study,
+    release: Any,
+    attacks: Sequence[str] = ATTACKS,
+    targets: int = 100_000,
+    known: int = 1,
+    population: Any = None,
+    seed: int = 1,
+) -> Attacked:
+    """Attack a release of the study's source: a file, a frame, a folder of tables, or a `Sliced`.
+
+    `population` is a table of everybody (a file or a frame) for the attack `linkage`; without it, that is the source.
+    """
+    _check(study, attacks, targets, known)
+    with engine_of(study) as engine:
+        persons = fold_persons(engine, study) if study.person else _persons_of_records(engine, study)
+        levels = {
+            name: resolve(study.spec.attributes[name].hierarchy, column.domain, name, study.folder)
+            for name, column in [*persons.quasi.items(), *persons.sensitive.items()]
+        }
+        view, label, notes = _view(engine, study, release, persons, levels)
+        everybody = None if population is None else _population(engine, study, population, view, persons)
+    found = attack_view(view, persons, levels, attacks, targets, known, everybody, seed)
+    tolerances = {name: meaning.tolerance for name, meaning in view.meanings.items() if meaning.tolerance}
+    return Attacked(label, len(persons), view.rows, len(view), found, known, seed, tolerances, (*notes, *view.notes))
+
+
+def _check(study: Study, attacks: Sequence[str], targets: int, known: int) -> None:
+    for name in attacks:
+        if name not in ATTACKS:
+            raise OptionError(
+                f"'{name}' is not an attack.{did_you_mean(name, ATTACKS)} There are {', '.join(ATTACKS)}."
+            )
+    if not attacks or targets < 1 or known < 1:
+        raise OptionError("There must be at least one attack, one target and one known value.")
+    if not study.quasi or not study.sensitive:
+        raise StudyError(
+            f"{study.name} needs at least one quasi-identifier (what an attacker may know) and one sensitive attribute "
+            "(what an attacker wants to know). Give columns these roles."
+        )
+
+
+def _persons_of_records(engine: DuckDB, study: Study) -> PersonTable:
+    """The study's source without a person column: every record is a person."""
+    columns = _read(open_source(engine, study), [*study.quasi, *study.sensitive])
+    for name, column in columns.items():
+        fill = study.spec.attributes[name].fill
+        columns[name] = column.filled(fill) if fill else column
+    quasi, sensitive = ({name: columns[name] for name in names} for names in (study.quasi, study.sensitive))
+    return PersonTable(quasi, sensitive, len(columns[study.quasi[0]]))
+
+
+def _read(table: DuckTable, names: Sequence[str]) -> dict[str, Fingerprints]:
+    """Some columns of all rows, coded."""
+    table = table.spooled(names)
+    domains = {name: table.domain(name) for name in names}
+    coders = [BatchCoder(domain, 1, np.int32) for domain in domains.values()]
+    codes: list[list[np.ndarray]] = [[np.empty(0, np.int32)] for _ in names]
+    for batch in table.rows(names, names[0]):
+        for i, coder in enumerate(coders):
+            codes[i].append(coder.shares(batch.column(i)))
+    columns = zip(names, codes, strict=True)
+    found = {name: Fingerprints.of_codes(domains[name], np.concatenate(parts)) for name, parts in columns}
+    if not len(found[names[0]]):
+        raise DataError(f"'{table.label}' has column names but no records.")
+    return found
+
+
+def _view(
+    engine: DuckDB, study: Study, release: Any, persons: PersonTable, levels: Mapping[str, Levels]
+) -> tuple[View, str, list[str]]:
+    """What an attacker sees of a release, its name, and what it lacks."""
+    if isinstance(release, str | os.PathLike) and Path(release).is_dir():
+        label, release = os.fspath(release), Sliced.open(release)
+    else:
+        label = os.fspath(release) if isinstance(release, str | os.PathLike) else "the release"
+    if isinstance(release, Sliced):
+        names = [*release.quasi.column_names, *(name for group in release.groups for name in group)]
+        _check_published(names, study, label)
+        return view_of_sliced(release, persons, levels), label, _lacking(names, study)
+    table = open_other(engine, study, release, [])
+    _check_published(list(table.columns), study, label)
+    columns = _read(table, [name for name in (*study.quasi, *study.sensitive) if name in table.columns])
+    return view_of_table(columns, persons, levels), label, _lacking(list(table.columns), study)
+
+
+def _check_published(names: Sequence[str], study: Study, label: str) -> None:
+    if not set(names) & set(study.sensitive):
+        raise DataError(
+            f"'{label}' has none of the sensitive attributes that {study.name} names, such as '{study.sensitive[0]}', so "
+            "there is nothing to attack. Name a release of this study's source."
+        )
+
+
+def _lacking(names: Sequence[str], study: Study) -> list[str]:
+    lost = [name for name in (*study.quasi, *study.sensitive) if name not in names]
+    return [f"Not in the release, and so not attacked: {listing(lost)}."] if lost else []
+
+
+def _population(engine: DuckDB, study: Study, data: Any, view: View, persons: PersonTable) -> Population:
+    """A table of everybody, by the quasi-identifiers that the release has."""
+    names = list(view.quasi)
+    table = open_other(engine, study, data, names)
+    classes = ClassTable.build(table, names, (), study.person if study.person in table.columns else None)
+    if not len(classes):
+        raise DataError(f"'{table.label}' has column names but no records.")
+    domains, levels, codes = {}, {}, {}
+    for i, name in enumerate(names):
+        both = [persons.quasi[name].domain.text, classes.domains[i].text]
+        domains[name] = Domain.of(pa.concat_arrays([text.cast(pa.string()) for text in both]), name)
+        levels[name] = resolve(study.spec.attributes[name].hierarchy, domains[name], name, study.folder)
+        codes[name] = domains[name].codes_of(classes.domains[i].text)[classes.codes[i]]
+    return Population(domains, levels, codes, classes.size)
