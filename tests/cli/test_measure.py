@@ -88,7 +88,7 @@ def test_version_and_help(capsys):
     assert main(["--help"]) == 0
     out = capsys.readouterr().out
     assert "measure" in out
-    assert "trace" not in out
+    assert "trace" in out
 
 
 def test_no_arguments_show_help(capsys):

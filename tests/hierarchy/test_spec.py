@@ -47,7 +47,7 @@ def test_specs_are_frozen():
     [
         ({"interval": [5]}, "'interval' is not a kind of hierarchy. Did you mean 'intervals'?"),
         ({"interval": [5], "others": "*"}, "'interval' is not a kind"),
-        ({"tree": 1}, "The kinds are 'intervals', 'mask', 'dates', 'file', 'levels'."),
+        ({"tree": 1}, "The kinds are 'intervals', 'mask', 'dates', 'file', 'levels', 'builtin'."),
         ({"others": "*"}, "'others' is not a kind of hierarchy"),
         ({5: 1}, "'5' is not a kind of hierarchy"),
         ({"mask": 5, "intervals": [5]}, "'intervals', 'mask'. Keep one."),

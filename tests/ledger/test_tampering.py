@@ -86,13 +86,13 @@ def test_data_keys_that_were_swapped(filled, key):
     )
     assert filled.verify().ok
     assert filled.verify(key).where == 2
-    with pytest.raises(DataError, match="data key of entry 2 does not open"):
+    with pytest.raises(DataError, match=r"data key of entry 2 does not open"):
         filled.secrets(ONE, key)
 
 
 def test_a_body_that_is_no_json_is_said_to_be_changed(filled):
     edit(filled, "UPDATE veilmark_entries SET body = 'x' WHERE number = 2")
-    with pytest.raises(DataError, match="Entry 2 of the ledger .* was changed"):
+    with pytest.raises(DataError, match=r"Entry 2 of the ledger .* was changed"):
         filled.releases()
 
 

@@ -12,12 +12,12 @@ from veilmark.classes import ClassTable, Tally
 from veilmark.hierarchy import parse_spec, resolve
 from veilmark.utility.local import local_by_attribute
 from veilmark.utility.sliced import (
+    amounts,
     attribute_ncp,
     class_middles,
     counts_as_number,
     nil,
     nil_as_printed,
-    numeric_sensitive,
     qi_ncp,
     sa_ncp,
 )
@@ -40,7 +40,7 @@ def width_of(who: People, name: str, members: list[int], sets: bool) -> float:
         everyone = [int(v) for v in domain if v is not None]
         own = [int(v) for v in distinct if v is not None]
         return (max(own) - min(own)) / (max(everyone) - min(everyone))
-    if name == "city":
+    if name == "city" and who.levels[name].height > 1:
         code = {t: i for i, t in enumerate(who.levels[name].labels[0].to_pylist())}
         for level, codes in enumerate(who.levels[name].codes):
             if len({codes[code[v]] for v in distinct}) == 1:
@@ -129,8 +129,8 @@ def test_a_range_is_read_as_its_middle() -> None:
 
 def test_what_counts_as_number() -> None:
     values = [["1"], ["2"], ["3"], ["12"]]
-    who = people({}, {"plain": values, "word": [["a"]] * 4, "many": [*values[:3], ["1", "3"]]})
-    assert numeric_sensitive(who.persons, who.levels) == ("plain",)
+    who = people({}, {"plain": values, "word": [["a"]] * 4, "many": [*values[:3], ["1", "3"]], "flag": [["1"]] * 4})
+    assert amounts(who.persons, who.levels) == ("plain",)
     column = who.persons.sensitive["plain"]
 
     def spec(plain: object) -> bool:

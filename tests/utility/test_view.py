@@ -192,6 +192,16 @@ def test_columns_that_are_dropped_or_too_long_are_told(monkeypatch):
     assert other.loss is None
 
 
+def test_studies_and_releases_without_quasi_identifiers():
+    none = workbench.view_utility(Study.of(SOURCE, {"name": "direct"}), SOURCE)
+    assert none.loss is none.classifier is None
+    assert "Name a --target" in none.notes[-1]
+    gone = workbench.view_utility(STUDY, SOURCE.select(["diagnosis"]))
+    assert gone.loss.after["gcp"] == 1
+    assert gone.associations == ()
+    assert "nothing to predict 'diagnosis' from" in gone.notes[-1]
+
+
 def test_bad_input():
     with pytest.raises(DataError, match="has no column that 'the frame' has too"):
         workbench.view_utility(STUDY, pa.table({"a": [1]}))

@@ -59,7 +59,7 @@ def attack_view(
             found |= {"mcorr": calls.mcorr(), "nmcorr": calls.nmcorr()}
     if "linkage" in attacks:
         with step("Attacking: linkage"):
-            found["linkage"] = linkage(view, population or _everybody(persons, levels))
+            found["linkage"] = linkage(view, population or source_population(persons, levels))
     return {name: found[name] for name in ATTACKS if name in attacks}
 
 
@@ -85,7 +85,7 @@ def _combinations(persons: PersonTable) -> tuple[np.ndarray, np.ndarray]:
     return first, which
 
 
-def _everybody(persons: PersonTable, levels: Mapping[str, Levels]) -> Population:
+def source_population(persons: PersonTable, levels: Mapping[str, Levels]) -> Population:
     """The source itself as the population."""
     classes = persons.classes
     codes = dict(zip(classes.columns, classes.codes, strict=True))

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from veilmark.attack.compatible import Sets
+from veilmark.attack.compatible import Sets, blocks
 from veilmark.attack.facts import Facts, Fitting, RowFinder, contains
 from veilmark.attack.labels import ranges
 from veilmark.attack.view import View
@@ -164,13 +164,6 @@ def expand(starts: np.ndarray, chosen: np.ndarray, found: np.ndarray | None = No
     length = np.diff(starts)[chosen]
     place = np.repeat(starts[:-1][chosen], length) + ranges(length)
     return np.repeat(np.arange(len(chosen)), length), place if found is None else found[place]
-
-
-def blocks(cost: np.ndarray, most: int) -> Iterator[np.ndarray]:
-    """Consecutive places, together of a cost of about `most` at the most, or just one."""
-    done = np.cumsum(np.maximum(cost, 1).astype(np.float64))
-    block = (done // most).astype(np.int64)
-    yield from np.split(np.arange(len(cost)), np.flatnonzero(np.diff(block)) + 1) if len(cost) else ()
 
 
 def held_by_groups(view: View, finders: Sequence[RowFinder], facts: Facts) -> list[Fitting]:

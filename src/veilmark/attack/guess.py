@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from veilmark.attack.candidates import blocks, expand
+from veilmark.attack.candidates import expand
+from veilmark.attack.compatible import blocks
 from veilmark.attack.facts import contains
 from veilmark.attack.labels import SAME, Meaning
 

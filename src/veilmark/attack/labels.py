@@ -18,7 +18,7 @@ from veilmark.domain import Domain
 from veilmark.hierarchy import Levels
 from veilmark.persons import Fingerprints
 from veilmark.utility.covers import Cover, read_labels
-from veilmark.utility.sliced import counts_as_number
+from veilmark.utility.sliced import is_amount
 
 TOLERANCE = 0.05
 """A guessed number is right within this share of the distance between the source's 5th and 95th percentile."""
@@ -63,15 +63,33 @@ class Labels:
             numbers[raw] = self.domain.numbers[self.domain.codes_of(self.cover.labels.take(pa.array(raw)))]
         return np.where(self.mean, numbers, np.nan)
 
-    def fits(self, values: np.ndarray) -> np.ndarray:
-        """For some values (rows, in ascending order) and all labels (columns), whether the one may become the other."""
-        change = np.zeros((len(values) + 1, len(self)), dtype=np.int8)
-        np.add.at(change, (np.searchsorted(values, self.cover.low), self.cover.owner), 1)
-        np.add.at(change, (np.searchsorted(values, self.cover.high, "right"), self.cover.owner), -1)
+    def fits(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The labels that some of the values (in ascending order) may become, and for each value (row) and label (column)
+        whether it may."""
+        cover = self.cover
+        here = (cover.high >= values[0]) & (cover.low <= values[-1]) if len(values) else np.zeros(len(cover.low), bool)
+        listed = self.unread | self.mean
+        listed[cover.owner[here]] = True
+        labels = np.flatnonzero(listed)
+        owner = np.searchsorted(labels, cover.owner[here])
+        change = np.zeros((len(values) + 1, len(labels)), dtype=np.int8)
+        np.add.at(change, (np.searchsorted(values, cover.low[here]), owner), 1)
+        np.add.at(change, (np.searchsorted(values, cover.high[here], "right"), owner), -1)
         found = np.cumsum(change, axis=0, dtype=np.int8)[:-1] > 0
-        found[:, self.unread] = True
-        found[:, self.mean] = (values != self._missing)[:, None]
-        return found
+        found[:, self.unread[labels]] = True
+        found[:, self.mean[labels]] = (values != self._missing)[:, None]
+        return labels, found
+
+    @cached_property
+    def alike(self) -> np.ndarray:
+        """A number for each value, the same for values that fit the same labels: sums of the labels' random marks."""
+        marks = np.random.default_rng(0).integers(1, 1 << 63, len(self), dtype=np.uint64)
+        marks[self.mean | self.unread] = 0
+        change = np.zeros(len(self.domain) + 1, dtype=np.uint64)
+        np.add.at(change, self.cover.low, marks[self.cover.owner])
+        np.subtract.at(change, self.cover.high + 1, marks[self.cover.owner])
+        missing = np.arange(len(self.domain)) == self._missing
+        return np.unique(np.stack([np.cumsum(change)[:-1], missing]), axis=1, return_inverse=True)[1].ravel()
 
     @cached_property
     def covered(self) -> np.ndarray:
@@ -148,7 +166,7 @@ class Meaning:
     def of(cls, labels: Labels, column: Fingerprints, levels: Levels) -> Meaning:
         """`column` holds the persons' true values."""
         often = np.bincount(column.values, minlength=len(labels.domain)).astype(np.float64)
-        number = counts_as_number(column, levels) or bool(labels.mean.any())
+        number = is_amount(column, levels) or bool(labels.mean.any())
         tolerance = _tolerance(labels.domain, often) if number else 0.0
         spots, place = _points(labels)
         low = high = np.arange(len(spots))
@@ -195,7 +213,9 @@ def _told(labels: Labels, often: np.ndarray, place: np.ndarray, points: int) -> 
     )
     data = np.concatenate([weight, np.ones(len(means))])
     rows, columns = np.concatenate([label, means]), np.concatenate([place[value], place[size + means]])
-    return sparse.coo_array((data, (rows, columns)), (len(labels), points)).tocsr()
+    found = sparse.coo_array((data, (rows, columns)), (len(labels), points)).tocsr()
+    found.eliminate_zeros()
+    return found
 
 
 def _kinds(labels: Labels) -> tuple[np.ndarray, sparse.csr_array]:

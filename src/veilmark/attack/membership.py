@@ -90,7 +90,7 @@ def call(
     release: Membership, source: Membership, persons: PersonTable, sets: Sets, own: Sets, facts: Facts, seed: Seed
 ) -> Calls:
     """Call targets and non-members, whose classes are `sets` in the release and `own` in the source."""
-    other, drawn = _non_members(source, own, facts, np.random.default_rng(seed))
+    other, drawn = draw_non_members(source, own, facts, np.random.default_rng(seed))
     chosen = np.flatnonzero(drawn)
     some, mine = Sets(sets.starts, sets.members, sets.of[chosen]), persons.take(chosen)
     calls = []
@@ -99,7 +99,7 @@ def call(
     return Calls(*calls)
 
 
-def _non_members(
+def draw_non_members(
     source: Membership, own: Sets, facts: Facts, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """For each target somebody whose facts nobody in the target's class has, and whether one was found."""

@@ -18,6 +18,7 @@ PANEL = "2  Anonymize: the least change that makes it safe enough"
 LIMITS = "What the release must meet"
 METHOD = "Method"
 SEARCH = "Search of OLA"
+PERSONS = "Many records a person: --method fslip, onemany, rmr, anatomy, slicing"
 FILES = "Files"
 DEFAULT_K = 5
 
@@ -42,20 +43,27 @@ PseudonymKeyOption = Annotated[
 def anonymize(
     study: StudyArgument,
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="The release to write: .csv or .parquet.", rich_help_panel=FILES)
+        Path,
+        typer.Option(
+            "-o", "--output", help="The release to write: .csv or .parquet; or a folder.", rich_help_panel=FILES
+        ),
     ],
     k: Annotated[
         int | None,
         _option(LIMITS, "Least persons (or records) of a class. Default: 5, none with --k-map or --presence.", "N"),
     ] = None,
-    l: Annotated[PerAttribute, _option(LIMITS, "l-diversity of a sensitive attribute.", "ATTR=3")] = None,  # noqa: E741
+    l: Annotated[  # noqa: E741
+        PerAttribute, _option(LIMITS, "l-diversity of a sensitive attribute; a number alone for slices.", "ATTR=3")
+    ] = None,
     l_kind: Annotated[Literal["distinct", "entropy", "recursive"], _option(LIMITS, "What --l counts.")] = "distinct",
     c: Annotated[float, _option(LIMITS, "The c of recursive (c, l)-diversity.")] = 3.0,
     t: Annotated[PerAttribute, _option(LIMITS, "t-closeness, by the study's distance.", "ATTR=0.2")] = None,
     alpha: Annotated[PerAttribute, _option(LIMITS, "Largest share of one value in a class.", "ATTR=0.5")] = None,
     beta: Annotated[PerAttribute, _option(LIMITS, "β-likeness: largest gain of a value's share.", "ATTR=1")] = None,
     beta_kind: Annotated[Literal["basic", "enhanced"], _option(LIMITS, "Which β-likeness.")] = "basic",
-    delta: Annotated[PerAttribute, _option(LIMITS, "δ-disclosure of a sensitive attribute.", "ATTR=1")] = None,
+    delta: Annotated[
+        PerAttribute, _option(LIMITS, "δ-disclosure of a sensitive attribute; a number alone for rmr.", "ATTR=1")
+    ] = None,
     k_map: Annotated[int | None, _option(LIMITS, "Least people of the population that a class links to.", "N")] = None,
     presence: Annotated[
         str | None, _option(LIMITS, "δ-presence: least and largest share of them in the table.", "0.1:0.5")
@@ -64,7 +72,7 @@ def anonymize(
         Path | None, _option(LIMITS, "A table of everybody, for --k-map and --presence.", "FILE")
     ] = None,
     method: Annotated[
-        Literal["ola", "mondrian", "microaggregate"],
+        Literal["ola", "mondrian", "microaggregate", "fslip", "onemany", "rmr", "anatomy", "slicing"],
         _option(METHOD, "ola: a level for each column, optimal; mondrian: local ranges; microaggregate: means."),
     ] = "ola",
     suppress: Annotated[float, _option(METHOD, "Share that OLA may leave out, 0 to 1.")] = 0.0,
@@ -83,6 +91,23 @@ def anonymize(
         PerAttribute, _option(SEARCH, "Fix (sex=0) or bound (zip=0-3) an attribute's level.", "ATTR=LEVEL")
     ] = None,
     seconds: Annotated[float | None, _option(SEARCH, "Take the best found after so long.", "S")] = None,
+    preset: Annotated[
+        Literal["strict", "paper"] | None, _option(PERSONS, "fslip, sound or as printed. Default: strict.", "NAME")
+    ] = None,
+    link: Annotated[
+        Literal["none", "groups"] | None, _option(PERSONS, "Whether rows say which slices are theirs.", "NAME")
+    ] = None,
+    groups: Annotated[str | None, _option(PERSONS, "Sensitive attributes by table.", '"A,B;C,D"')] = None,
+    f: Annotated[str | None, _option(PERSONS, "Persons in a slice, one a table or one for all.", "3,2")] = None,
+    m: Annotated[int | None, _option(PERSONS, "Items an attacker of rmr knows.", "N")] = None,
+    seed: Annotated[int | None, _option(PERSONS, "The same seed gives the same result.", "N")] = None,
+    form: Annotated[
+        Literal["csv", "parquet"] | None,
+        typer.Option("--format", metavar="NAME", help="Tables as csv or parquet.", rich_help_panel=PERSONS),
+    ] = None,
+    chart: Annotated[
+        Path | None, _option(PERSONS, "Draw the correlations: .html, .svg, .png or .json.", "FILE")
+    ] = None,
     recoding: Annotated[Path | None, _option(FILES, "Write the rules, for `veilmark apply`, as JSON.", "FILE")] = None,
     pseudonym_key: PseudonymKeyOption = None,
     threads: ThreadsOption = None,
@@ -91,22 +116,42 @@ def anonymize(
 ) -> None:
     """Generalize and suppress until every class is safe, with the least loss, and write the release.
 
-    Direct identifiers and the person column are left out, or become pseudonyms where the study says so. The written
-    file is measured anew before it is published.
+    The methods for many records a person fold them to one row and write a folder of tables. Direct identifiers and the
+    person column are left out, or become pseudonyms where the study says so. A written file is measured anew before it
+    is published.
     """
     from veilmark import workbench
     from veilmark.cli import show_anonymize
     from veilmark.workbench.anonymizing import Limits
 
     opened = workbench.open_study(study, threads, memory)
+    sliced = {"preset": preset, "link": link, "groups": groups, "f": f, "m": m, "seed": seed}
+    written = {"format": form, "chart": chart}
+    if method in ("fslip", "onemany", "rmr", "anatomy", "slicing"):
+        from veilmark.cli.anonymize_persons import run_persons_method
+
+        others: dict[str, Any] = {
+            "t": t,
+            "alpha": alpha,
+            "beta": beta,
+            "k-map": k_map,
+            "presence": presence,
+            "population": population,
+        }
+        others |= {"suppress": suppress, "relaxed": relaxed, "gamma": gamma, "weight": weight, "level": level}
+        others |= {"seconds": seconds, "recoding": recoding, "pseudonym-key": pseudonym_key}
+        options = {"k": k, "l": l, "delta": delta, **sliced, **{name: value or None for name, value in others.items()}}
+        return run_persons_method(method, opened, output, options, form or "csv", chart, as_json)
+    if wrong := [name for name, value in (sliced | written).items() if value is not None]:
+        raise OptionError(f"--{wrong[0]} belongs to the methods for many records a person, such as --method fslip.")
     given = {"l": l, "t": t, "alpha": alpha, "beta": beta, "delta": delta}
-    by_attribute: Any = {name: _pairs(name, pairs) for name, pairs in given.items()}
+    by_attribute: Any = {name: pairs(name, texts) for name, texts in given.items()}
     least = DEFAULT_K if k is None and k_map is None and presence is None else k
     kinds: Any = {"l_kind": l_kind, "c": c, "beta_kind": beta_kind}
     limits = Limits(least, **by_attribute, **kinds, k_map=k_map, presence=_range(presence))
     models = workbench.models_of(opened, limits)
     search: dict[str, Any] = {"suppression": suppress, "unit": suppress_unit, "loss": loss, "seconds": seconds}
-    search |= {"weights": _pairs("weight", weight), "levels": _pairs("level", level, _span)}
+    search |= {"weights": pairs("weight", weight), "levels": pairs("level", level, _span)}
     chosen = _method(method, search, relaxed, gamma)
     result = workbench.anonymize(opened, models, output, chosen, recoding, population, pseudonym_key)
     return print_json(result.to_dict()) if as_json else show_anonymize.anonymized(result)
@@ -132,7 +177,7 @@ def _method(name: str, search: dict[str, Any], relaxed: bool, gamma: float | Non
     return Mondrian(relaxed) if name == "mondrian" else Microaggregation(gamma)
 
 
-def _pairs(option: str, given: list[str] | None, read: Callable[[str], Any] = float) -> dict[str, Any]:
+def pairs(option: str, given: list[str] | None, read: Callable[[str], Any] = float) -> dict[str, Any]:
     """ATTR=NUMBER options as a mapping."""
     found = {}
     for text in given or []:

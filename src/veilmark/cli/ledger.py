@@ -9,7 +9,7 @@ import typer
 
 from veilmark.cli.options import JsonOption, print_json
 
-PANEL = "Share and trace"
+PANEL = "4  Trace: a claim or a leaked file, and who it came from"
 
 app = typer.Typer(help="Look into the ledger of releases, check it, back it up.", no_args_is_help=True)
 

@@ -13,7 +13,21 @@ from typing import Annotated
 import typer
 
 from veilmark import __version__
-from veilmark.cli import anonymize, apply, hierarchy, measure, monitor, score, start, weights
+from veilmark.cli import (
+    anonymize,
+    apply,
+    attack,
+    hierarchy,
+    ledger,
+    measure,
+    monitor,
+    release,
+    score,
+    start,
+    trace,
+    utility,
+    weights,
+)
 from veilmark.cli.bars import show_progress
 from veilmark.errors import VeilmarkError
 
@@ -35,6 +49,11 @@ weights.register(app)
 monitor.register(app)
 anonymize.register(app)
 apply.register(app)
+utility.register(app)
+attack.register(app)
+release.register(app)
+ledger.register(app)
+trace.register(app)
 
 INTERRUPTED = 130
 ENDINGS = ("SIGTERM", "SIGHUP")

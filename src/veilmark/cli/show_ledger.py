@@ -37,7 +37,8 @@ def release(found: Release) -> None:
         table.add_row(literal(name), literal(value))
     table.add_row("folder", literal(found.folder))
     print_table(table, console)
-    _recipients(found.public.get("recipients", []), console)
+    listed = (r if isinstance(r, dict) else {"name": r} for r in found.public.get("recipients", []))
+    _rows("Recipients", [{"name": r.get("name"), **r} for r in listed], console)
     if found.digests:
         files = new_table("Files", "file", "SHA-256")
         for name, digest in found.digests.items():
@@ -47,11 +48,6 @@ def release(found: Release) -> None:
     for entry in found.history:
         history.add_row(literal(entry.kind), literal(entry.time), str(entry.number))
     print_table(history, console)
-
-
-def _recipients(listed: Sequence[Any], console: Console) -> None:
-    rows = [r if isinstance(r, dict) else {"name": r} for r in listed]
-    _rows("Recipients", rows, console)
 
 
 def decoys(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
@@ -90,10 +86,10 @@ def verification(found: Verification) -> None:
         console.print(literal(f"The ledger is not as it was written: {found.what}.", "bold red"))
         console.print(literal(f"Sound up to there: {found.entries:,} entries. Compare with a backup.", "dim"))
         return
-    checked = [f"{found.entries:,} entries"]
-    checked += [] if found.secrets is None else [f"{found.secrets:,} secrets"]
-    checked += [] if found.files is None else [f"{found.files:,} files"]
-    console.print(literal(f"The ledger is whole: {', '.join(checked)}.", "bold"))
+    checked = f"The ledger is whole: {found.entries:,} entries"
+    checked += "" if found.secrets is None else f"; secrets opened: {found.secrets:,}"
+    checked += "" if found.files is None else f"; files compared: {found.files:,}"
+    console.print(literal(f"{checked}.", "bold"))
     console.print(literal(f"Head: {found.head}", "dim"), soft_wrap=True)
     hint = "Keep the head elsewhere: --head HASH later shows that nothing was cut off or written anew."
     console.print(literal(hint, "dim"))

@@ -11,6 +11,7 @@ import pyarrow as pa
 from veilmark.cells import Cells
 
 if TYPE_CHECKING:
+    from veilmark.veil.pseudonyms import Pseudonyms
     from veilmark.veil.recoding import Recoding
 
 
@@ -50,5 +51,7 @@ class Table(Protocol):
     def sample(self, rows: int) -> pa.Table:
         """The first rows as Arrow."""
 
-    def write_recoded(self, recoding: Recoding, columns: Sequence[str], path: Path) -> None:
+    def write_recoded(
+        self, recoding: Recoding, columns: Sequence[str], path: Path, pseudonyms: Pseudonyms | None = None
+    ) -> None:
         """Write the columns with the recoding applied, in one streaming pass."""

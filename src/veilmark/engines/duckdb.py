@@ -11,6 +11,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,8 +37,6 @@ DIALECT = sql.Dialect()
 BATCH_ROWS = 1 << 17
 PROBE_ROWS = 5_000
 FEW_VALUES = 1 << 16
-REORDERING = "join_order,build_side_probe_side"
-"""The optimizers that may scan a joined table in place of the rows."""
 
 
 class DuckDB:
@@ -134,6 +133,19 @@ class DuckDB:
             running.exception()
             raise
 
+    @contextmanager
+    def joins_as_written(self) -> Iterator[None]:
+        """Tables are joined in the order they are named, the later ones held in memory.
+
+        The engine cannot know how long a CSV file is, and would at times hold that; and rows would come out in the order
+        of a joined table.
+        """
+        self.execute("SET disabled_optimizers='join_order,build_side_probe_side'")
+        try:
+            yield
+        finally:
+            self.execute("RESET disabled_optimizers")
+
     def share_done(self) -> float | None:
         """How much of the running query is done, as DuckDB reckons."""
         percent = self.connection.query_progress()
@@ -209,18 +221,17 @@ class DuckTable:
         hidden = pseudonyms.columns if pseudonyms else ()
         tables |= {pads: pseudonyms.pads()} if pseudonyms else {}
         kinds, keys = self._kinds(columns), recoding.key_columns()
-        statement = sql.recode(DIALECT, self.name, kinds, names, keys, last, recoding.local, hidden, pads)
+        full = [c for c, domain in zip(recoding.columns, recoding.domains, strict=True) if domain.missing is None]
+        statement = sql.recode(DIALECT, self.name, kinds, names, full, keys, last, recoding.local, hidden, pads)
         form = "FORMAT parquet" if path.suffix == ".parquet" else "FORMAT csv, HEADER"
         for name, table in tables.items():
             self.engine.connection.register(name, table)
         try:
-            with progress.step(f"Writing {path.name}", self.engine.share_done):
-                self.engine.execute(f"SET disabled_optimizers='{REORDERING}'")
+            with progress.step(f"Writing {path.name}", self.engine.share_done), self.engine.joins_as_written():
                 self.engine.execute(f"COPY ({statement}) TO {sql.literal(str(path))} ({form})")
         except duckdb.Error as error:
             raise _explain(error, self.label) from None
         finally:
-            self.engine.execute("RESET disabled_optimizers")
             for name in tables:
                 self.engine.connection.unregister(name)
 

@@ -145,11 +145,48 @@ def _of_part(dialect: Dialect, person: str, part: tuple[int, int]) -> str:
     return f" WHERE hash({dialect.name(person)}) % {part[1]} = {part[0]}" if part[1] > 1 else ""
 
 
+def members(dialect: Dialect, population: str, source: str, quasi: Mapping[str, str], identity: Sequence[str]) -> str:
+    """Distinct combinations of the population's quasi-identifiers, and how many of its records are in the source too."""
+    by = _positions(len(quasi))
+    same = _same_person(dialect, identity)
+    chosen = "".join(f"{dialect.clean_of('p', name, kind)} AS c{i}, " for i, (name, kind) in enumerate(quasi.items()))
+    known = f"SELECT DISTINCT {', '.join(f'{dialect.name(c)}' for c in identity)} FROM {source}"
+    return f"SELECT {chosen}count(*) AS records FROM {population} AS p JOIN ({known}) AS s ON {same} GROUP BY {by}"
+
+
+def persons(
+    dialect: Dialect,
+    population: str,
+    wanted: str,
+    quasi: Mapping[str, str],
+    identity: Sequence[str],
+    source: str | None,
+) -> str:
+    """The identity columns, the values and the `class` of those with the wanted values (`v0`, `v1`, …) who are not in the
+    source."""
+    columns = [f"p.{dialect.name(c)} AS i{i}" for i, c in enumerate(identity)]
+    chosen = ", ".join([*columns, *(f"w.v{i}" for i in range(len(quasi)))])
+    values = " AND ".join(
+        f"{dialect.clean_of('p', name, kind)} IS NOT DISTINCT FROM w.v{i}"
+        for i, (name, kind) in enumerate(quasi.items())
+    )
+    statement = f"SELECT {chosen}, w.class FROM {population} AS p JOIN {wanted} AS w ON {values}"
+    if source is None:
+        return statement
+    return f"{statement} WHERE NOT EXISTS (SELECT 1 FROM {source} AS s WHERE {_same_person(dialect, identity)})"
+
+
+def _same_person(dialect: Dialect, identity: Sequence[str]) -> str:
+    names = [dialect.name(c) for c in identity]
+    return " AND ".join(f"CAST(p.{n} AS VARCHAR) IS NOT DISTINCT FROM CAST(s.{n} AS VARCHAR)" for n in names)
+
+
 def recode(
     dialect: Dialect,
     table: str,
     columns: Mapping[str, str],
     maps: Mapping[str, str],
+    full: Collection[str],
     keys: Sequence[Sequence[str]],
     last: str,
     local: bool,
@@ -159,19 +196,22 @@ def recode(
     """Rows with some columns recoded, less the suppressed ones.
 
     `columns` are those to be published (name: kind). `maps` names, for each recoded column, a table of `value`, `label`
-    and `share`; the shares of a row's values in the columns of `keys[0]` add up to its `key0` in the table `last`, and so
-    on. That table has the suppressed classes or, where the recoding is `local`, the classes kept and their labels
-    (`label0`, `label1`, … in the order of `maps`). `pads` is a table of one row for the columns that become pseudonyms.
+    and `share`; columns in `full` lack no value, which is faster to join by. The shares of a row's values in the columns of
+    `keys[0]` add up to its `key0` in the table `last`, and so on. That table has the suppressed classes or, where the
+    recoding is `local`, the classes kept and their labels (`label0`, `label1`, … in the order of `maps`). `pads` is a
+    table of one row for the columns that become pseudonyms.
     """
-    joins = "".join(
-        f" JOIN {name} ON {dialect.clean_of('s', column, columns[column])} IS NOT DISTINCT FROM {name}.value"
-        for column, name in maps.items()
-    )
+    joins = ""
+    for column, name in maps.items():
+        exactly = f"s.{dialect.name(column)} = {name}.value"
+        with_missing = f"{dialect.clean_of('s', column, columns[column])} IS NOT DISTINCT FROM {name}.value"
+        joins += f" JOIN {name} ON {exactly if column in full else with_missing}"
     sums = (" + ".join(f"{maps[c]}.share" for c in of) or "0" for of in keys)
     same = " AND ".join(f"{last}.key{i} = {total}" for i, total in enumerate(sums))
     new = {column: f"{last}.label{i}" if local else f"{name}.label" for i, (column, name) in enumerate(maps.items())}
     new |= {c: dialect.pseudonym(dialect.clean_of("s", c, columns[c]), pads) for c in pseudonyms}
-    chosen = [f"{new.get(c, f's.{dialect.name(c)}')} AS {dialect.name(c)}" for c in columns]
+    clean = {c: dialect.clean_of("s", c, k) if k == "float" else f"s.{dialect.name(c)}" for c, k in columns.items()}
+    chosen = [f"{new.get(c, clean[c])} AS {dialect.name(c)}" for c in columns]
     kept = f" JOIN {last} ON {same}" if local else f" LEFT JOIN {last} ON {same}"
     where = "" if local else f" WHERE {last}.key0 IS NULL"
     padded = f" CROSS JOIN {pads}" if pseudonyms else ""

@@ -7,11 +7,12 @@ from pathlib import Path
 from veilmark.domain import Domain
 from veilmark.hierarchy.arx import file_levels
 from veilmark.hierarchy.dates import date_levels
+from veilmark.hierarchy.icd9 import icd9_levels
 from veilmark.hierarchy.intervals import interval_levels
 from veilmark.hierarchy.levels import Levels, nest
 from veilmark.hierarchy.maps import map_levels
 from veilmark.hierarchy.masks import mask_levels, mask_top
-from veilmark.hierarchy.spec import DateSpec, FileSpec, HierarchySpec, IntervalSpec, MapSpec, MaskSpec
+from veilmark.hierarchy.spec import BuiltinSpec, DateSpec, FileSpec, HierarchySpec, IntervalSpec, MapSpec, MaskSpec
 
 
 def resolve(spec: HierarchySpec | None, domain: Domain, column: str, folder: Path | None = None) -> Levels:
@@ -29,3 +30,5 @@ def resolve(spec: HierarchySpec | None, domain: Domain, column: str, folder: Pat
             return nest(domain, file_levels(spec, domain, column, folder or Path()), column)
         case MapSpec():
             return nest(domain, map_levels(spec, domain, column), column)
+        case BuiltinSpec():
+            return nest(domain, icd9_levels(spec, domain, column), column)

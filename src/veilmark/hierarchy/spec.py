@@ -191,12 +191,20 @@ class MapSpec(_Spec):
     others: Others = None
 
 
+class BuiltinSpec(_Spec):
+    """A hierarchy that veilmark knows by its name."""
+
+    builtin: Literal["icd9"]
+    others: Others = None
+
+
 KINDS: dict[str, type[_Spec]] = {
     "intervals": IntervalSpec,
     "mask": MaskSpec,
     "dates": DateSpec,
     "file": FileSpec,
     "levels": MapSpec,
+    "builtin": BuiltinSpec,
 }
 
 
@@ -243,7 +251,8 @@ HierarchySpec = Annotated[
     | Annotated[MaskSpec, Tag("mask")]
     | Annotated[DateSpec, Tag("dates")]
     | Annotated[FileSpec, Tag("file")]
-    | Annotated[MapSpec, Tag("levels")],
+    | Annotated[MapSpec, Tag("levels")]
+    | Annotated[BuiltinSpec, Tag("builtin")],
     Discriminator(_kind),
     BeforeValidator(_check_keys),
 ]

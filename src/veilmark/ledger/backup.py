@@ -41,11 +41,19 @@ def export(ledger: Ledger, path: str | os.PathLike[str]) -> Verification:
 def _write(ledger: Ledger, file: BinaryIO) -> None:
     hashed = hashlib.sha256(HEADER)
     file.write(HEADER)
-    for link in ledger.links():
+    for link, broken in follow(ledger.links()):
+        if broken is not None:
+            raise DataError(
+                f"The ledger '{ledger.label}' is not whole: {broken.what}. Restore it from an older backup."
+            )
         line = f"{canonical(_to_dict(link))}\n".encode()
         hashed.update(line)
         file.write(line)
-    file.write(f"{canonical({'digest': hashed.hexdigest()})}\n".encode())
+    file.write(_last_line(hashed.hexdigest()))
+
+
+def _last_line(digest: str) -> bytes:
+    return f"{canonical({'digest': digest})}\n".encode()
 
 
 def verify_backup(path: Path, label: str | os.PathLike[str] | None = None) -> Verification:
@@ -89,7 +97,7 @@ def _links(file: BinaryIO, label: str | os.PathLike[str]) -> Iterator[Link]:
         except (ValueError, TypeError, KeyError):
             raise _damaged(label, f"line {number} is not an entry") from None
         if link is None:
-            if content["digest"] != hashed.hexdigest() or file.read(1):
+            if line != _last_line(hashed.hexdigest()) or file.read(1):
                 raise _damaged(label, "its content is not that of its digest")
             return
         hashed.update(line)

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -56,12 +56,17 @@ def canonical(content: Any) -> str:
     return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False, default=_plain)
 
 
+def as_given(content: Any) -> str:
+    """JSON with names in the order given. Values of a table may be NaN, which only Python reads."""
+    return json.dumps(content, separators=(",", ":"), default=_plain)
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
-    if isinstance(value, date):
+    if isinstance(value, date | time):
         return value.isoformat()
-    if isinstance(value, Decimal):
+    if isinstance(value, Decimal | timedelta):
         return str(value)
     raise TypeError(f"A ledger holds what JSON can, not {type(value).__name__}.")
 

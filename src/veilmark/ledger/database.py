@@ -33,6 +33,11 @@ class Database:
         self._engine = engine
         self.label = label
 
+    @property
+    def is_local(self) -> bool:
+        """Whether only this computer can use it."""
+        return self._engine.dialect.name == "sqlite"
+
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection to read with."""
@@ -85,42 +90,51 @@ class Database:
 
 def connect(where: str | os.PathLike[str], create: bool = False) -> Database:
     """Open a ledger's database; with `create`, one that is not there is made."""
-    url = _postgres_url(os.fspath(where))
-    if url is not None:
-        database = _postgres(url)
+    place = _place(where)
+    if isinstance(place, URL):
+        database = _postgres(place)
         try:
             database.prepare(may_create=create)
         except OutputError as error:
             raise OptionError(str(error)) from None  # Most likely the URL is not right.
         return database
-    path = Path(where)
-    if create and not path.exists():
+    if create and not place.exists():
         with suppress(FileExistsError):  # Another process may make it meanwhile.
-            _make_sqlite(path, None)
-    if not path.is_file():
-        raise OptionError(f"There is no ledger '{path}'. Give the right one; veilmark release makes one.")
-    database = _sqlite(path, str(path))
+            _make_sqlite(place, None)
+    if not place.is_file():
+        raise OptionError(f"There is no ledger '{place}'. Give the right one; veilmark release makes one.")
+    database = _sqlite(place, str(place))
     database.prepare(may_create=False)
     return database
 
 
 def make(where: str | os.PathLike[str], fill: Fill) -> Database:
     """A new ledger with what `fill` puts into it, whole or not at all."""
-    taken = f"There is a ledger in '{where}' already. Name another place."
-    url = _postgres_url(os.fspath(where))
-    if url is None:
+    place = _place(where)
+    if not isinstance(place, URL):
         try:
-            _make_sqlite(Path(where), fill)
+            _make_sqlite(place, fill)
         except FileExistsError:
-            raise OptionError(taken) from None
-        return connect(where)
-    database = _postgres(url)
+            raise OptionError(f"'{place}' exists already. Name another place for the ledger.") from None
+        return connect(place)
+    database = _postgres(place)
     with database.writing() as connection:
         schema.migrate(connection)
         if connection.execute(select(func.count()).select_from(schema.ENTRIES)).scalar_one():
-            raise OptionError(taken.replace(os.fspath(where), database.label))
+            raise OptionError(f"There is a ledger in '{database.label}' already. Name another place.")
         fill(connection)
     return database
+
+
+def _place(where: str | os.PathLike[str]) -> Path | URL:
+    """A path or a PostgreSQL URL; `env:NAME` is what the environment variable holds."""
+    text = os.fspath(where)
+    if text.startswith("env:"):
+        name = text.removeprefix("env:")
+        text = os.environ.get(name, "")
+        if not text:
+            raise OptionError(f"The ledger is said to be in the environment variable {name}, which is not set.")
+    return _postgres_url(text) if "://" in text else Path(text)
 
 
 # --- SQLite ------------------------------------------------------------------------------------------------
@@ -161,17 +175,9 @@ def _make_sqlite(path: Path, fill: Fill | None) -> None:
 # --- PostgreSQL --------------------------------------------------------------------------------------------
 
 
-def _postgres_url(where: str) -> URL | None:
-    """The URL of a PostgreSQL database, as it is or from an environment variable; none where it is a path."""
-    if where.startswith("env:"):
-        name = where.removeprefix("env:")
-        where = os.environ.get(name, "")
-        if not where:
-            raise OptionError(f"The ledger is said to be in the environment variable {name}, which is not set.")
-    if "://" not in where:
-        return None
+def _postgres_url(text: str) -> URL:
     try:
-        url = make_url(where)
+        url = make_url(text)
     except (ArgumentError, ValueError):
         raise OptionError("The ledger's URL is not one. Try postgresql://user@host/database, or a path.") from None
     if url.get_backend_name() not in ("postgresql", "postgres"):
@@ -193,7 +199,7 @@ def _postgres(url: URL) -> Database:
         raise OptionError(
             "A ledger in PostgreSQL needs the package psycopg: pip install 'veilmark[postgres]'."
         ) from None
-    return Database(engine, url.set(query={}).render_as_string(hide_password=True))
+    return Database(engine, url.set(drivername="postgresql", query={}).render_as_string(hide_password=True))
 
 
 def _take_turns(connection: Connection) -> None:

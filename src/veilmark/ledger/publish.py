@@ -121,12 +121,15 @@ def _settle(ledger: Ledger, name: str, target: Path) -> str:
 
 
 def _outcome(ledger: Ledger, name: str, target: Path, work: Path) -> str:
-    """What is to become of a release; nothing where it has ended, or where only another computer can tell."""
+    """What is to become of a release; nothing where it has ended, or where only another computer can tell.
+
+    Where its folders cannot be seen, another computer or container may still be at work, unless it was surely this one.
+    """
     for release in releases_of(ledger.entries(release=name)):
         if release.status == "unfinished" and release.folder == str(target):
             if _was_renamed(release, work):
                 return "published"
-            if work.exists() or release.host == platform.node():
+            if work.exists() or (ledger.database.is_local and release.host == platform.node()):
                 return "aborted"
     return ""
 

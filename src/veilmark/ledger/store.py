@@ -269,7 +269,7 @@ def _entry(link: Link) -> Entry:
 
 def _sealed(link: Link, secret: dict[str, Any], key: Key) -> Link:
     data_key = random.token_bytes(SIZE)
-    content = seal(data_key, canonical(secret).encode(), chain.about_secret(link))
+    content = seal(data_key, chain.as_given(secret).encode(), chain.about_secret(link))
     return link._replace(secret=content, key_id=key.id, wrapped=_wrap(data_key, link.number, key))
 
 

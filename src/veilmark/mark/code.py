@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Literal, cast
 
 import numpy as np
@@ -50,14 +52,14 @@ class Code:
 
 
 def make_code(key: bytes, kind: str, coalition: int, length: int, share_withheld: float = 0.5) -> Code:
-    """The code of a key. `share_withheld` is for kind 'random' alone: one probability for every class."""
+    """The code of a key; a recipient gets all but `share_withheld` of the classes, on average."""
     if length < 0:
         raise OptionError(f"A code needs a length of 0 or more, not {length}.")
     points, weights = distribution(kind, coalition, share_withheld)
     share = (np.arange(length) + 0.5) / max(length, 1)
     # Each point gets its due number of classes (a random number would only add variance); the key says which ones.
     nth = np.searchsorted(np.round(np.cumsum(weights), 12), share).clip(max=len(points) - 1)
-    order = np.argsort(_stream(key, "order", length, "<u8"), kind="stable")
+    order = np.argsort(stream(key, "order", length, "<u8"), kind="stable")
     p = np.empty(length)
     p[order] = np.round(points[nth] * _ONE) / _ONE
     return Code(cast(Kind, kind), coalition, p)
@@ -69,13 +71,18 @@ def distribution(kind: str, coalition: int, share_withheld: float = 0.5) -> tupl
         raise OptionError(f"There is no code '{kind}'. Codes are {', '.join(KINDS)}.")
     if coalition < 1:
         raise OptionError(f"A coalition has at least 1 member, not {coalition}.")
-    if kind == "tardos":
-        return _tardos(coalition)
-    if kind == "nuida":
-        return _nuida(coalition)
-    if not 0 < share_withheld < 1:
-        raise OptionError(f"The share of classes to withhold must lie between 0 and 1, not {share_withheld}.")
-    return np.array([1 - share_withheld]), np.ones(1)
+    points, weights = _tardos(coalition) if kind == "tardos" else _nuida(1 if kind == "random" else coalition)
+    low, high = (1 - points.max(), 1 - points.min()) if len(points) > 1 else (0.0, 1.0)
+    if not low < share_withheld < high:
+        raise OptionError(
+            f"A {kind} code for {coalition} can withhold a share between {low:.2f} and {high:.2f} of its classes, "
+            f"not {share_withheld}. 0.5 needs the fewest classes."
+        )
+    return (
+        (points, _lean(points, weights, share_withheld))
+        if len(points) > 1
+        else (np.array([1 - share_withheld]), weights)
+    )
 
 
 def _tardos(coalition: int) -> tuple[np.ndarray, np.ndarray]:
@@ -95,6 +102,19 @@ def _nuida(coalition: int) -> tuple[np.ndarray, np.ndarray]:
     return (1 + x) / 2, weights / weights.sum()
 
 
+def _lean(points: np.ndarray, weights: np.ndarray, share_withheld: float) -> np.ndarray:
+    """Shares with more weight on the larger p, so that fewer classes are withheld; as they are, half."""
+    if share_withheld == 0.5:
+        return weights
+    low, high = -2000.0, 2000.0
+    for _ in range(100):
+        lean = (low + high) / 2
+        leant = weights * np.exp(lean * (points - (points.max() if lean > 0 else points.min())))
+        leant /= leant.sum()
+        low, high = (lean, high) if leant @ (1 - points) > share_withheld else (low, lean)
+    return leant
+
+
 def bits(key: bytes, names: Sequence[str], code: Code) -> np.ndarray:
     """Row i: which cover classes recipient i's copy holds. A row depends on the key and the name alone."""
     if len(set(names)) < len(names):
@@ -102,7 +122,7 @@ def bits(key: bytes, names: Sequence[str], code: Code) -> np.ndarray:
     limit = (code.p * _ONE).astype(np.uint64)
     held = np.empty((len(names), code.length), dtype=bool)
     for row, name in zip(held, names, strict=True):
-        np.less(_stream(key, f"bits {name}", code.length, "<u4"), limit, out=row)
+        np.less(stream(key, f"bits {name}", code.length, "<u4"), limit, out=row)
     return held
 
 
@@ -113,7 +133,94 @@ def derive(key: bytes, label: str) -> bytes:
     return hmac.new(key, f"veilmark code 1 {label}".encode(), hashlib.sha256).digest()
 
 
-def _stream(key: bytes, label: str, count: int, kind: str) -> np.ndarray:
+def stream(key: bytes, label: str, count: int, kind: str) -> np.ndarray:
     """`count` uniform whole numbers of a NumPy type, little-endian."""
     size = np.dtype(kind).itemsize
     return np.frombuffer(hashlib.shake_256(derive(key, label)).digest(size * count), dtype=kind)
+
+
+# A leaker's evidence, -ln p, grows with the length m of the code as A·t² + B·t ± G·t, t = √m/c: the best of the coalition
+# against the worst of the ways to mix, by simulation with 30 recipients (docs/codes.md). For 1, for 2, for 3 and more.
+_GROWTH: dict[str, tuple[tuple[float, float, float], ...]] = {
+    "nuida": ((0.69, 0.0, 0.3), (0.84, 0.2, 0.55), (0.43, 1.6, 0.82)),
+    "tardos": ((0.41, 0.0, 0.52), (0.54, 0.1, 0.7), (0.4, 1.1, 0.86)),
+}
+
+
+@dataclass(frozen=True)
+class Needed:
+    """How many cover classes a code of this kind needs."""
+
+    kind: Kind
+    length: int
+
+    def to_dict(self) -> dict[str, object]:
+        return {"kind": self.kind, "length": self.length}
+
+
+def needed_length(
+    recipients: int,
+    coalition: int,
+    false_accusation: float = 1e-6,
+    power: float = 0.99,
+    kind: str | None = None,
+    share_withheld: float = 0.5,
+    deletions: float = 0.0,
+) -> Needed:
+    """The code, and its length, that names one of `coalition` leakers with probability `power`, mix as they may.
+
+    Without a kind, the one that needs fewer classes. `deletions`: the share of classes that leakers leave out besides.
+    """
+    if kind is None:
+        both = [
+            needed_length(recipients, coalition, false_accusation, power, k, share_withheld, deletions) for k in _GROWTH
+        ]
+        return min(both, key=lambda needed: needed.length)
+    if kind not in _GROWTH:
+        raise OptionError(f"The length that a code '{kind}' needs is not known. Take {' or '.join(_GROWTH)}.")
+    _check(recipients, coalition, false_accusation, power, share_withheld, deletions)
+    a, b, g = _GROWTH[kind][min(coalition, 3) - 1]
+    slope = b - g * NormalDist().inv_cdf(power)
+    t = (math.sqrt(slope**2 + 4 * a * _demand(recipients, false_accusation)) - slope) / (2 * a)
+    leaning = 1 + 10 * (0.5 - share_withheld) ** 2  # more classes, of which fewer are withheld
+    thinning = (1 + 1.5 * deletions) / (1 - deletions)
+    return Needed(cast(Kind, kind), math.ceil((t * coalition) ** 2 * leaning * thinning))
+
+
+def coalition_withstood(
+    length: int,
+    recipients: int,
+    false_accusation: float = 1e-6,
+    power: float = 0.99,
+    kind: str | None = None,
+    share_withheld: float = 0.5,
+    deletions: float = 0.0,
+) -> int:
+    """The largest coalition for which `length` classes are enough; 0 where not even one leaker is found."""
+    rest = (false_accusation, power, kind, share_withheld, deletions)
+    enough = (needed_length(recipients, c, *rest).length <= length for c in range(1, recipients + 1))
+    return sum(itertools.takewhile(bool, enough))
+
+
+def _demand(recipients: int, false_accusation: float) -> float:
+    """-ln p at which one is named: all recipients are tested, by decoys and by covers, and beside each other."""
+    return math.log(2 * recipients / false_accusation) + max(0.0, math.log(recipients / 30))
+
+
+def _check(
+    recipients: int, coalition: int, false_accusation: float, power: float, share_withheld: float, deletions: float
+) -> None:
+    if not 1 <= coalition <= recipients:
+        raise OptionError(
+            f"A coalition has 1 to {recipients} members, as there are {recipients} recipients, not {coalition}."
+        )
+    if not 0 < false_accusation < 1:
+        raise OptionError(f"The probability of a false accusation must lie between 0 and 1, not {false_accusation:g}.")
+    if not 0 < power < 1:
+        raise OptionError(f"The probability of finding a leaker must lie between 0 and 1, not {power:g}.")
+    if not 0 <= deletions < 1:
+        raise OptionError(f"The share of classes that leakers leave out must lie between 0 and 1, not {deletions:g}.")
+    if not 0.3 <= share_withheld <= 0.5:
+        raise OptionError(
+            f"How long a code must be is known for shares withheld from 0.3 to 0.5, not {share_withheld}."
+        )

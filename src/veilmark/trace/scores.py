@@ -26,23 +26,26 @@ ScoreKind = Literal["likelihood", "symmetric", "presence"]
 SCORES: tuple[ScoreKind, ...] = ("likelihood", "symmetric", "presence")
 
 _FINENESS = 10  # steps in the root mean square of the weights: rounding them costs 0.1 % of a score's strength
-_FLOOR = 0.005  # no θ is taken to be surer than this, so that one odd class cannot clear a leaker
-_ADDED = 0.001  # chance that a class shows which nobody of the coalition holds
+_FLOOR = 0.01  # no θ is taken to be surer than this, so that one odd class cannot clear a leaker
+_ADDED = 0.005  # chance that a class shows which nobody of the coalition holds
 
 
-def mixing(present: np.ndarray, p: np.ndarray, coalition: int, kept: tuple[int, int] = (20, 0)) -> np.ndarray:
+def mixing(present: np.ndarray, p: np.ndarray, coalition: int, kept: tuple[int, int] = (0, 0)) -> np.ndarray:
     """θ_0..θ_c by maximum likelihood (EM), from which classes show and how probable each was.
 
     `kept`: of the classes that all recipients hold, how many show in the leak and how many do not; they tell how much
-    was deleted. Without any, a little trust that nothing was.
+    was deleted. They count as 200 at most, for covers are smaller than they and sooner lost; without any, a little
+    trust that nothing was deleted.
     """
+    count = sum(kept)
+    stay, gone = (n * min(1.0, 200 / count) for n in kept) if count else (20.0, 0.0)
     points, nth = np.unique(p, return_inverse=True)
-    shown = np.append(np.bincount(nth, present, len(points)), kept[0])
-    hidden = np.append(np.bincount(nth, ~present, len(points)), kept[1])
+    shown = np.append(np.bincount(nth, present, len(points)), stay)
+    hidden = np.append(np.bincount(nth, ~present, len(points)), gone)
     holders = _holders(coalition, np.append(points, 1.0))
     prior = np.arange(coalition + 1) / coalition  # each class from a random member; where the data say nothing
     theta = prior.clip(_ADDED, 1 - _FLOOR)
-    for _ in range(60):
+    for _ in range(200):
         chance = holders @ theta
         shows = theta * ((shown / chance) @ holders)
         hides = (1 - theta) * ((hidden / (1 - chance)) @ holders)
@@ -65,7 +68,8 @@ def weights(
         return _likelihood(present, p, theta, beside)
     if kind not in SCORES:
         raise OptionError(f"There is no score '{kind}'. Scores are {', '.join(SCORES)}.")
-    gain = 1 / np.sqrt(p * (1 - p))
+    spread = np.sqrt(p * (1 - p))
+    gain = np.divide(1.0, spread, out=np.zeros(len(p)), where=spread > 0)
     return np.where(present, gain, -gain if kind == "symmetric" else 0.0)
 
 
@@ -119,7 +123,7 @@ def score(
     code: Code,
     bits: np.ndarray,
     present: np.ndarray,
-    kept: tuple[int, int] | None = None,
+    kept: tuple[int, int] = (0, 0),
     kind: ScoreKind = "likelihood",
     beside: bool = True,
 ) -> Scores:
@@ -128,7 +132,7 @@ def score(
     `kept`: of the classes that all recipients hold, how many show and how many do not. `beside`: test each recipient
     beside each other one too, for the likelihood score and codes for two or more.
     """
-    theta = mixing(present, code.p, code.coalition, kept or (20, 0))
+    theta = mixing(present, code.p, code.coalition, kept)
     steps = to_steps(weights(kind, present, code.p, theta))
     null = Null.of(steps, code.p)
     sums = bits @ steps
@@ -146,7 +150,9 @@ def _beside(code: Code, bits: np.ndarray, present: np.ndarray, alone: Scores) ->
     )
     without, with_other = to_steps(both.ravel()).reshape(both.shape)
     held = bits.astype(float)
-    sums = (held @ without)[:, None] + (held * (with_other - without)) @ held.T  # row: who is tested, column: beside whom
+    sums = (held @ without)[:, None] + (
+        held * (with_other - without)
+    ) @ held.T  # row: who is tested, column: beside whom
     gain = without + held * (with_other - without)  # row: beside whom
     mean = gain @ code.p
     deviation = np.sqrt(np.maximum(gain**2 @ (code.p * (1 - code.p)), 1e-12))

@@ -11,10 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import fft, special, stats
+from scipy import fft, special
+
+from veilmark.errors import OptionError
 
 _WORK = 1 << 24  # the largest product of distinct terms and grid points for which a tail is computed exactly
-_SLACK = 1e-12  # rounding errors of an exact tail, as a share of Chernoff's bound; measured errors are below 1e-14
+_LEAST = 1e-300  # smaller probabilities are rounded up to this
+_ROUNDING = 1e-9  # added to the logarithm of a probability, above any rounding error in it
+_SLACK = 1e-11  # added to an exact tail, as a share of Chernoff's bound; measured errors are below 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,13 +59,13 @@ class Null:
     def chernoff(self, scores: np.ndarray) -> np.ndarray:
         """An upper bound on P(sum ≥ score), for each score."""
         above = np.asarray(scores, dtype=float) - self.low
-        return np.exp(self._exponent(above, self._tilt(above)))
+        return np.maximum(np.exp(self._exponent(above, self._tilt(above))), _LEAST)
 
     def tail(self, scores: np.ndarray) -> tuple[np.ndarray, bool]:
         """P(sum ≥ score) for each score, never too small; and whether it is exact or Chernoff's bound."""
         above, nth = np.unique(np.asarray(scores, dtype=np.int64) - self.low, return_inverse=True)
         tilt = self._tilt(above.astype(float))
-        bound = np.exp(self._exponent(above.astype(float), tilt))
+        bound = np.maximum(np.exp(self._exponent(above.astype(float), tilt)), _LEAST)
         if len(self.step) * self._size > _WORK:
             return bound[nth], False
         # Scores that are not far out share the plain distribution; each of the others is looked at where it is likely.
@@ -87,7 +91,7 @@ class Null:
             beyond = mass[max(score, 0) :]
             rest = (beyond * np.exp(-tilt * np.arange(len(beyond)))).sum() + _SLACK
             tails.append(rest * np.exp(self._exponent(np.array([float(score)]), np.array([tilt]))[0]))
-        return np.minimum(np.array(tails), 1.0)
+        return np.clip(tails, _LEAST, 1.0)
 
     def _loud(self, q: np.ndarray) -> np.ndarray:
         """The frequencies, mostly few, at which the transform is not next to nothing."""
@@ -100,9 +104,9 @@ class Null:
         return np.flatnonzero(size > -60)
 
     def _exponent(self, above: np.ndarray, tilt: np.ndarray) -> np.ndarray:
-        """log E[exp(tilt·(sum - score))]: the logarithm of Chernoff's bound for any tilt ≥ 0."""
+        """log E[exp(tilt·(sum - score))]: the logarithm of Chernoff's bound for any tilt ≥ 0, rounded up."""
         growth = np.logaddexp(np.log1p(-self.p), np.log(self.p) + tilt[:, None] * self.step)
-        return (self.count * growth).sum(axis=1) - tilt * above
+        return (self.count * growth).sum(axis=1) - tilt * above + _ROUNDING
 
     def _tilt(self, above: np.ndarray) -> np.ndarray:
         """The tilt ≥ 0 under which each score is the mean: Newton's steps, halving where they leave the bracket.
@@ -121,3 +125,35 @@ class Null:
             tilt = tilt - gap / np.maximum(slope, 1e-12)
             tilt = np.where((tilt <= low) | (tilt >= high), (low + high) / 2, tilt)
         return np.where(above <= self.mean - self.low, 0.0, tilt)
+
+
+def decoy_tail(hits: int, drawn: int, marked: int, pool: int) -> float:
+    """P(at least `hits` of `drawn` things, drawn at random from a pool, are among its `marked` ones): exact,
+    rounded up by 1e-9 of it.
+
+    For a leaked file: a recipient's `drawn` decoy classes were drawn by key from the pool of candidates, of which
+    `marked` show in the leak, `hits` of them the recipient's.
+    """
+    if not (0 <= drawn <= pool and 0 <= marked <= pool):
+        raise OptionError(f"{drawn} drawn and {marked} marked things do not fit into a pool of {pool}.")
+    drawn, marked = min(drawn, marked), max(drawn, marked)  # the same probability, with smaller numbers
+    if hits <= max(0, drawn + marked - pool):
+        return 1.0
+    if hits > drawn:
+        return 0.0
+    first = _log_comb(marked, hits) + _log_comb(pool - marked, drawn - hits) - _log_comb(pool, drawn)
+    k = np.arange(hits, drawn, dtype=float)
+    growth = np.log(marked - k) + np.log(drawn - k) - np.log(k + 1) - np.log(pool - marked - drawn + k + 1)
+    tail = np.exp(first + special.logsumexp(np.append(0.0, np.cumsum(growth))))
+    return float(np.clip(tail * (1 + _ROUNDING), _LEAST, 1.0))
+
+
+def _log_comb(n: int, k: int) -> float:
+    """log of n over k; a sum of few small terms is more exact than differences of log Γ."""
+    i = np.arange(k, dtype=float)
+    return float((np.log(n - i) - np.log(i + 1)).sum())
+
+
+def claims_tail(decoys_claimed: int, claims: int, decoys: int, population: int) -> float:
+    """P(at least so many of a recipient's `decoys` are claimed), had the claims been drawn at random: exact."""
+    return decoy_tail(decoys_claimed, claims, decoys, population)

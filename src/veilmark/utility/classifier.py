@@ -133,13 +133,15 @@ def _predicted(seen: _Seen, records: np.ndarray, asked: np.ndarray) -> np.ndarra
     """What a model trained on some records says of others."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
+    from threadpoolctl import threadpool_limits
 
     used = (records > 0) & (seen.answer >= 0)
     known = np.unique(seen.answer[used])
     if len(known) < 2:
         return np.full(len(asked), known[0] if len(known) else -1)
     model = LogisticRegression(max_iter=200, tol=1e-3)
-    with warnings.catch_warnings():
+    # The products are small: threads would wait for each other, a hundred times longer on a busy machine.
+    with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(seen.features[used], seen.answer[used], sample_weight=records[used])
     said: np.ndarray = model.predict(asked)

@@ -19,6 +19,24 @@ from veilmark.veil.mondrian import LISTED
 Parts = Mapping[str, Mapping[str, float]]
 
 
+class _Members:
+    """Which classes each part has, brought together once for all attributes."""
+
+    def __init__(self, part: np.ndarray, parts: int) -> None:
+        self.part, self.parts = part, parts
+        self._order = np.argsort(part, kind="stable")
+        self._there, self._starts = np.unique(part[self._order], return_index=True)
+
+    def extremes(self, codes: np.ndarray, bound: int) -> tuple[np.ndarray, np.ndarray]:
+        """The least and largest code of each part."""
+        low, high = np.full(self.parts, bound, dtype=np.int64), np.full(self.parts, -1, dtype=np.int64)
+        if len(codes):
+            ordered = codes[self._order]
+            low[self._there] = np.minimum.reduceat(ordered, self._starts)
+            high[self._there] = np.maximum.reduceat(ordered, self._starts)
+        return low, high
+
+
 def local_losses(
     classes: ClassTable,
     levels: Sequence[Levels],
@@ -51,29 +69,30 @@ def local_by_attribute(
     `sets`: categories without levels of their own are published as sets of values, as Mondrian does by default.
     """
     size = np.bincount(part, weights=classes.records, minlength=parts)
+    members = _Members(part, parts)
     return {
-        column: _attribute_losses(classes, i, of, as_number, part, size, sets)
+        column: _attribute_losses(classes, i, of, as_number, members, size, sets)
         for i, (column, of, as_number) in enumerate(zip(classes.columns, levels, numeric, strict=True))
     }
 
 
 def _attribute_losses(
-    classes: ClassTable, i: int, levels: Levels, as_number: bool, part: np.ndarray, size: np.ndarray, sets: bool
+    classes: ClassTable, i: int, levels: Levels, as_number: bool, members: _Members, size: np.ndarray, sets: bool
 ) -> dict[str, float]:
     codes, domain = classes.codes[i], classes.domains[i]
-    values, parts, everyone = len(domain), len(size), float(size.sum()) or 1.0
+    values, everyone = len(domain), float(size.sum()) or 1.0
     records = np.bincount(codes, weights=classes.records, minlength=values)
-    level, node = _smallest_node(levels, codes, part, parts)
+    level, node = _smallest_node(levels, codes, members)
     if as_number and domain.numbers is not None:
-        width, leaves, covered = _number_cover(domain.numbers, domain.missing, codes, records, part, parts)
+        width, leaves, covered = _number_cover(domain.numbers, domain.missing, codes, records, members)
     else:
         attribute = Attribute(levels, records, domain.numbers)
         width, leaves, covered = _node_cover(attribute, level, node)
         if sets and levels.height == 1:
-            leaves, covered = _set_cover(codes, records, part, parts)
+            leaves, covered = _set_cover(codes, records, members)
             width = np.where(leaves > 1, leaves / max(values, 1), 0.0)
     there = classes.records > 0
-    bits = np.log2(covered[part[there]] / records[codes[there]])
+    bits = np.log2(covered[members.part[there]] / records[codes[there]])
     return {
         "precision": float(np.dot(size, level / max(levels.height, 1))) / everyone,
         "gcp": float(np.dot(size, width)) / everyone,
@@ -82,13 +101,13 @@ def _attribute_losses(
     }
 
 
-def _smallest_node(levels: Levels, codes: np.ndarray, part: np.ndarray, parts: int) -> tuple[np.ndarray, np.ndarray]:
+def _smallest_node(levels: Levels, codes: np.ndarray, members: _Members) -> tuple[np.ndarray, np.ndarray]:
     """For each part the lowest level at which all its values have one label, and that label."""
-    level = np.full(parts, levels.height)
-    node = np.zeros(parts, dtype=np.int64)
+    level = np.full(members.parts, levels.height)
+    node = np.zeros(members.parts, dtype=np.int64)
     for at in reversed(range(levels.height + 1)):
         labels = levels.codes[at][codes]
-        low, high = _extremes(labels, part, parts, len(levels.labels[at]))
+        low, high = members.extremes(labels, len(levels.labels[at]))
         one = low == high
         level[one], node[one] = at, low[one]
     return level, node
@@ -110,23 +129,23 @@ def _node_cover(attribute: Attribute, level: np.ndarray, node: np.ndarray) -> tu
     return width, leaves, covered
 
 
-def _set_cover(codes: np.ndarray, records: np.ndarray, part: np.ndarray, parts: int) -> tuple[np.ndarray, np.ndarray]:
+def _set_cover(codes: np.ndarray, records: np.ndarray, members: _Members) -> tuple[np.ndarray, np.ndarray]:
     """Small sets are written out; a larger one is the run of values from its first to its last."""
     values = max(len(records), 1)
-    owner, member = np.divmod(np.unique(part.astype(np.int64) * values + codes), values)
-    count = np.bincount(owner, minlength=parts)
-    own = np.bincount(owner, weights=records[member], minlength=parts)
-    low, high = _extremes(codes, part, parts, values)
+    owner, member = np.divmod(np.unique(members.part.astype(np.int64) * values + codes), values)
+    count = np.bincount(owner, minlength=members.parts)
+    own = np.bincount(owner, weights=records[member], minlength=members.parts)
+    low, high = members.extremes(codes, values)
     listed = count <= LISTED
     return np.where(listed, count, high - low + 1), np.where(listed, own, _between(records, low, high))
 
 
 def _number_cover(
-    numbers: np.ndarray, missing: int | None, codes: np.ndarray, records: np.ndarray, part: np.ndarray, parts: int
+    numbers: np.ndarray, missing: int | None, codes: np.ndarray, records: np.ndarray, members: _Members
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The share of the range too; a part that mixes numbers with missing values covers everything."""
-    low, high = _extremes(codes, part, parts, len(numbers))
-    mixed = np.zeros(parts, dtype=bool) if missing is None else (high == missing) & (low != missing)
+    low, high = members.extremes(codes, len(numbers))
+    mixed = np.zeros(members.parts, dtype=bool) if missing is None else (high == missing) & (low != missing)
     whole = np.nanmax(numbers) - np.nanmin(numbers) or 1.0
     width = np.where(mixed, 1.0, np.nan_to_num(numbers[high] - numbers[low]) / whole)
     leaves = np.where(mixed, len(numbers), high - low + 1)
@@ -136,11 +155,3 @@ def _number_cover(
 def _between(records: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     before = np.append(0.0, np.cumsum(records))
     return before[high + 1] - before[low]
-
-
-def _extremes(codes: np.ndarray, part: np.ndarray, parts: int, bound: int) -> tuple[np.ndarray, np.ndarray]:
-    """The least and largest code of each part."""
-    low, high = np.full(parts, bound, dtype=np.int64), np.full(parts, -1, dtype=np.int64)
-    np.minimum.at(low, part, codes)
-    np.maximum.at(high, part, codes)
-    return low, high

@@ -19,6 +19,9 @@ from veilmark.utility import loss
 from veilmark.utility.covers import RANGES, SINGLE
 from veilmark.veil.mondrian import LISTED
 
+FEW_NUMBERS = 30
+"""Numbers of no more different values are codes of categories, unless most persons have one of their own."""
+
 
 def counts_as_number(column: Fingerprints, levels: Levels) -> bool:
     """Whether an attribute is cut and measured as numbers: it holds numbers, and the labels of its levels are ranges."""
@@ -32,11 +35,16 @@ def _is_range(labels: pa.Array) -> bool:
     return bool(pc.all(pc.match_substring_regex(labels, form)).as_py())
 
 
-def numeric_sensitive(persons: PersonTable, levels: Mapping[str, Levels]) -> tuple[str, ...]:
-    """The sensitive attributes that NIL measures and SA-NCP does not: one number a person."""
-    return tuple(
-        name for name, column in persons.sensitive.items() if column.single and counts_as_number(column, levels[name])
-    )
+def is_amount(column: Fingerprints, levels: Levels) -> bool:
+    """Whether NIL measures a sensitive attribute, and not SA-NCP: one number a person, many of them, no categories."""
+    if not column.single or not counts_as_number(column, levels):
+        return False
+    return levels.height > 1 or len(column.domain) > min(FEW_NUMBERS, len(column) / 2)
+
+
+def amounts(persons: PersonTable, levels: Mapping[str, Levels]) -> tuple[str, ...]:
+    """The sensitive attributes that are amounts."""
+    return tuple(name for name, column in persons.sensitive.items() if is_amount(column, levels[name]))
 
 
 # Quasi-identifiers.

@@ -18,8 +18,9 @@ from veilmark.errors import OptionError
 from veilmark.hierarchy import Levels
 from veilmark.persons import PersonTable
 from veilmark.privacy.models import DistinctL
-from veilmark.veil.items import joint_kinds, untouched_values
+from veilmark.veil.items import NO_LOSS, joint_kinds, untouched_values
 from veilmark.veil.sliced import GID, Sliced, fingerprint_texts, shuffled
+from veilmark.veil.slices import diversity
 
 
 @dataclass(frozen=True)
@@ -36,15 +37,21 @@ def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: An
     if not persons.sensitive:
         raise OptionError("There is no sensitive attribute to set apart. Give one role: sensitive in the study.")
     rng = np.random.default_rng(method.seed)
-    bucket = deal(joint_kinds(list(persons.sensitive.values())), method.l, rng)
-    gid = pa.array(bucket)
+    kinds = joint_kinds(list(persons.sensitive.values()))
+    bucket = deal(kinds, method.l, rng)
+    gid = pa.array(bucket + 1)
     quasi = pa.table({**untouched_values(persons), "gid_1": gid})
     texts = {name: fingerprint_texts(column) for name, column in persons.sensitive.items()}
     sensitive = pa.table({GID: gid, **texts})
-    facts = {"method": "anatomy", **asdict(method), "buckets": int(bucket.max()) + 1}
-    loss = {"ncp": 0.0, "sa_ncp": 0.0, "nil": 0.0}
+    facts = {
+        "method": "anatomy",
+        "link": "groups",
+        "l": diversity(bucket, [kinds]),
+        "buckets": int(bucket.max()) + 1,
+        "asked": asdict(method),
+    }
     tables = shuffled(quasi, rng), (shuffled(sensitive, rng),)
-    return Sliced(*tables, (tuple(persons.sensitive),), facts, loss)
+    return Sliced(*tables, (tuple(persons.sensitive),), facts, NO_LOSS)
 
 
 def deal(kinds: np.ndarray, l: int, rng: np.random.Generator) -> np.ndarray:  # noqa: E741

@@ -15,8 +15,8 @@ from veilmark.engines.duckdb import DuckDB
 from veilmark.errors import DataError, OptionError, StudyError, listing
 from veilmark.hierarchy import Levels
 from veilmark.privacy.models import KAnonymity, PrivacyModel
-from veilmark.utility.local import local_losses
-from veilmark.utility.loss import NodeLoss
+from veilmark.utility.local import local_by_attribute, local_losses
+from veilmark.utility.loss import NodeLoss, untouched
 from veilmark.veil import mondrian, ola, recoding
 from veilmark.veil.microaggregate import mdav, means, v_mdav
 from veilmark.veil.mondrian import Mondrian
@@ -60,6 +60,8 @@ class Plan:
     gap: float = 0.0
     explored: tuple[Evaluated, ...] = ()
     people: pa.Table | None = None
+    by_attribute: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    before: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def sizes(self) -> np.ndarray:
@@ -105,6 +107,8 @@ class Anonymized:
             "l": {name: {"distinct": found.distinct[name], "entropy": found.entropy[name]} for name in found.distinct},
             "t": dict(found.t),
             "loss": dict(self.plan.loss),
+            "loss_before": dict(self.plan.before),
+            "loss_by_attribute": {name: dict(of) for name, of in self.plan.by_attribute.items()},
             "models": [m.to_dict() for m in self.models],
             "verified": [limit.to_dict() for limit in found.limits],
             "gap": self.plan.gap,
@@ -170,7 +174,7 @@ def plan(
     """The recoding that the method finds."""
     if isinstance(method, Mondrian):
         found = mondrian.partition(classes, levels, numeric, models, method)
-        return _local("mondrian", classes, levels, numeric, found.part, [pa.array(of) for of in found.labels])
+        return _local("mondrian", classes, levels, numeric, found.part, [pa.array(of) for of in found.labels], method.sets)
     if isinstance(method, Microaggregation):
         part, labels = _by_means(classes, models, method)
         return _local("microaggregate", classes, levels, [True] * len(labels), part, labels)
@@ -181,13 +185,16 @@ def _by_ola(classes: ClassTable, levels: Sequence[Levels], models: Sequence[Priv
     found = ola.search(classes, levels, models, method)
     table, failing = found.table, found.failing
     kept = ~failing & (table.records > 0)
-    losses = NodeLoss(classes, levels, method.weights).all_of(table, found.node, failing)
+    reckon = NodeLoss(classes, levels, method.weights)
+    losses = reckon.all_of(table, found.node, failing)
+    own = reckon.by_attribute(table, found.node, failing)
     losses["average_class"] = float(table.records[kept].mean()) if kept.any() else 0.0
     made = recoding.full_domain(classes.columns, classes.domains, levels, found.node, table.codes[:, failing])
     suppressed = int(table.records[failing].sum())
     tally = table.tally.take(kept)
     people = None if table.population is None else _people(table, levels, found.node)
-    return Plan("ola", made, suppressed, losses, tally, found.gap, found.explored, people)
+    before = untouched(classes)
+    return Plan("ola", made, suppressed, losses, tally, found.gap, found.explored, people, own, before)
 
 
 def _people(table: ClassTable, levels: Sequence[Levels], node: Sequence[int]) -> pa.Table:
@@ -204,14 +211,16 @@ def _local(
     numeric: Sequence[bool],
     part: np.ndarray,
     labels: Sequence[pa.Array],
+    sets: bool = True,
 ) -> Plan:
     """Classes in parts that are published under the labels of each; nothing is left out."""
     parts = len(labels[0])
-    losses = local_losses(classes, levels, numeric, part, parts)
+    own = local_by_attribute(classes, levels, numeric, part, parts, sets)
+    losses = local_losses(classes, levels, numeric, part, parts, own)
     tally = classes.tally.merge(part, parts)
     losses["average_class"] = float(tally.records.mean())
     made = recoding.local(classes, part, labels)
-    return Plan(method, made, 0, losses, tally)
+    return Plan(method, made, 0, losses, tally, by_attribute=own, before=untouched(classes))
 
 
 def _by_means(

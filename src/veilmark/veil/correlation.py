@@ -15,6 +15,9 @@ from veilmark.utility.association import anova_f, contingency, correlation_ratio
 MANY_VALUES = 1000
 """So many of an attribute's values are told apart, the commonest; all others count as one."""
 
+MOST_PERSONS = 200_000
+"""Of so many persons the correlation is known to the second digit."""
+
 
 @dataclass(frozen=True)
 class Correlation:
@@ -61,14 +64,21 @@ class Correlations:
         strength = self.matrix()
         groups = [[i] for i in range(len(self.names))]
         while len(groups) > count:
-            near = {(a, b): strength[np.ix_(groups[a], groups[b])].mean() for a, b in combinations(range(len(groups)), 2)}
+            near = {
+                (a, b): strength[np.ix_(groups[a], groups[b])].mean() for a, b in combinations(range(len(groups)), 2)
+            }
             first, second = max(near, key=lambda pair: near[pair])
             groups[first] = sorted(groups[first] + groups.pop(second))
         return tuple(tuple(self.names[i] for i in group) for group in groups)
 
 
 def correlations(persons: PersonTable, numeric: Iterable[str] = ()) -> Correlations:
-    """The correlation of each two sensitive attributes; of several values of a person each pair counts."""
+    """The correlation of each two sensitive attributes; of several values of a person each pair counts.
+
+    Of very many persons a sample is looked at.
+    """
+    if len(persons) > MOST_PERSONS:
+        persons = persons.take(np.sort(np.random.default_rng(1).choice(len(persons), MOST_PERSONS, replace=False)))
     amounts = set(numeric)
     columns = {name: (column, name in amounts) for name, column in persons.sensitive.items()}
     pairs = [_pair(a, b, columns) for a, b in combinations(columns, 2)]

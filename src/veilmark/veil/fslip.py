@@ -28,14 +28,11 @@ from veilmark.errors import OptionError, VeilmarkWarning, listing
 from veilmark.hierarchy import Levels
 from veilmark.persons import Fingerprints, PersonTable
 from veilmark.privacy.models import KAnonymity
-from veilmark.utility.sliced import attribute_ncp, counts_as_number, nil, sa_ncp
+from veilmark.utility.sliced import amounts, attribute_ncp, is_amount, nil, sa_ncp
 from veilmark.veil.correlation import correlations, read_groups
 from veilmark.veil.mondrian import partition
 from veilmark.veil.sliced import GID, Sliced, fingerprint_texts
 from veilmark.veil.slices import diverse_slices, diversity, runs, union_of_slices
-
-FEW_NUMBERS = 30
-"""Numbers of no more different values are codes of categories, unless most persons have one of their own."""
 
 
 @dataclass(frozen=True)
@@ -69,44 +66,39 @@ def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: FS
     """The persons' release; `levels` has the hierarchy of every quasi-identifier and sensitive attribute."""
     _check(persons, method)
     facets = {name: _facet(persons, levels, name) for name in persons.sensitive}
-    _note_bare(facets.values(), levels)
-    found = None
-    if method.groups is None:
-        found = correlations(persons, [name for name, facet in facets.items() if facet.numeric])
-    groups = found.groups() if found else read_groups(method.groups or (), list(facets))
+    _note_bare([name for name, facet in facets.items() if not facet.numeric and levels[name].height < 2])
+    found = correlations(persons, amounts(persons, levels)) if method.groups is None else None
+    groups = read_groups(method.groups, list(facets)) if method.groups is not None else found.groups() if found else ()
     sizes = _sizes(method, len(groups))
-    rngs = np.random.default_rng(method.seed).spawn(len(groups) + 1)
-
-    def of_group(i: int) -> _Cut:
-        return _cut([facets[name] for name in groups[i]], sizes[i], method, rngs[i])
-
-    with ThreadPoolExecutor(1) as workers:
-        cutting = [workers.submit(of_group, i) for i in range(len(groups))]
+    *rngs, last = np.random.default_rng(method.seed).spawn(len(groups) + 1)
+    with ThreadPoolExecutor(2) as workers:
+        members = [[facets[name] for name in group] for group in groups]
+        cutting = workers.map(_cut, members, sizes, [method] * len(groups), rngs)
         quasi = _Quasi(persons, levels, method)
-        cuts = [one.result() for one in cutting]
-    table = quasi.table(rngs[-1].permutation(len(persons)) if method.preset == "strict" else None, _links(cuts, method))
-    counts = table.select(list(persons.quasi)).group_by(list(persons.quasi)).aggregate([([], "count_all")])
-    facts: dict[str, Any] = {
-        "method": "fslip",
-        "preset": method.preset,
-        "link": method.link,
-        "k": int(pc.min(counts["count_all"]).as_py()),
-        "l": min(cut.l for cut in cuts),
-        "f": [cut.f for cut in cuts],
-        "slices": [cut.count for cut in cuts],
-        "classes": len(counts),
-        "asked": {"k": method.k, "l": method.l if method.preset == "strict" else None, "seed": method.seed},
-    }
+        cuts = list(cutting)
+    rows = last.permutation(len(persons)) if method.preset == "strict" else np.arange(len(persons))
+    links = {f"{GID}_{i}": cut.slices + 1 for i, cut in enumerate(cuts, 1)} if method.link == "groups" else {}
+    table = quasi.table(rows, links)
+    facts = _facts(method, table.select(list(persons.quasi)), cuts)
     if found:
         facts["correlations"] = found.to_dict()
     return Sliced(table, tuple(cut.table for cut in cuts), groups, facts, _loss(persons, levels, quasi, cuts))
 
 
-def is_amount(column: Fingerprints, levels: Levels) -> bool:
-    """Whether an attribute is published as means: one number a person, many of them, and no hierarchy of categories."""
-    if not column.single or not counts_as_number(column, levels):
-        return False
-    return levels.height > 1 or len(column.domain) > min(FEW_NUMBERS, len(column) / 2)
+def _facts(method: FSlip, quasi: pa.Table, cuts: Sequence[_Cut]) -> dict[str, Any]:
+    """What was asked for, and what came of it: k and l as they are in the tables."""
+    sizes = quasi.group_by(quasi.column_names).aggregate([([], "count_all")])["count_all"]
+    return {
+        "method": "fslip",
+        "preset": method.preset,
+        "link": method.link,
+        "k": pc.min(sizes).as_py(),
+        "classes": len(sizes),
+        "l": min(cut.l for cut in cuts),
+        "f": [cut.f for cut in cuts],
+        "slices": [cut.count for cut in cuts],
+        "asked": {"k": method.k, "l": method.l if method.preset == "strict" else None, "seed": method.seed},
+    }
 
 
 def _check(persons: PersonTable, method: FSlip) -> None:
@@ -167,11 +159,10 @@ def _facet(persons: PersonTable, levels: Mapping[str, Levels], name: str) -> Fac
     return Facet(name, column.recode(codes, domain), level, False, np.empty(0))
 
 
-def _note_bare(facets: Sequence[Facet] | Any, levels: Mapping[str, Levels]) -> None:
-    bare = [facet.name for facet in facets if not facet.numeric and levels[facet.name].height < 2]
-    if bare:
+def _note_bare(names: Sequence[str]) -> None:
+    if names:
         warnings.warn(
-            f"No hierarchy is given for {listing(bare)}: the values are sliced as they are. With a hierarchy "
+            f"No hierarchy is given for {listing(names)}: the values are sliced as they are. With a hierarchy "
             "like values come together, and fingerprints are generalized.",
             VeilmarkWarning,
             stacklevel=3,
@@ -195,7 +186,7 @@ def fingerprint_kinds(column: Fingerprints) -> np.ndarray:
         rank, count = _ranks(word)
         kinds *= count + 1
         kinds[longer] += rank + 1
-        kinds = _ranks(kinds)[0] if first else kinds
+        kinds = _ranks(kinds)[0] if first else kinds - 1
     return kinds
 
 
@@ -206,6 +197,10 @@ def _ranks(keys: np.ndarray) -> tuple[np.ndarray, int]:
     ranks = np.empty(len(keys), dtype=np.int64)
     ranks[order] = np.cumsum(changes)
     return ranks, int(changes.sum()) + min(len(keys), 1)
+
+
+def _packed(keys: Sequence[np.ndarray]) -> np.ndarray:
+    return keys[0] if len(keys) == 1 else pack(keys, [int(of.max()) + 1 for of in keys])[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,24 +228,32 @@ def _cut(facets: Sequence[Facet], size: int | None, method: FSlip, rng: np.rando
     else:
         _check_diverse(facets, method.l)
         rows = rng.permutation(len(kinds[0]))
-        slices = _strict_slices(facets, size, method.l, rng, rows)
+        slices = _strict_slices(facets, size, method, rng, rows)
         names = rng.permutation(int(slices.max()) + 1)
     count = int(slices.max()) + 1
     slices = names[:count][slices]
     means = {facet.name: _means(facet, slices, count) for facet in facets if facet.numeric}
     unions = {facet.name: union_of_slices(facet.column, slices, count) for facet in facets if facet.several}
-    columns: dict[str, Any] = {GID: pa.array(slices[rows] + 1)}
+    shown = slices[rows]
+    columns: dict[str, Any] = {GID: pa.array(shown + 1)}
     for facet in facets:
         if facet.numeric:
-            columns[facet.name] = pa.array(means[facet.name][slices[rows]], from_pandas=True)
+            columns[facet.name] = pa.array(means[facet.name][shown], from_pandas=True)
         elif facet.several:
-            columns[facet.name] = fingerprint_texts(unions[facet.name]).take(pa.array(slices[rows]))
+            columns[facet.name] = _take(fingerprint_texts(unions[facet.name]), shown)
         else:
             columns[facet.name] = facet.column.domain.text.take(pa.array(facet.column.values[rows]))
     if len(columns) <= len(facets):
         raise OptionError(f"A sensitive attribute is called '{GID}', as the number of a slice. Rename that column.")
     added = [_added(facet.column, unions[facet.name], slices) for facet in facets if facet.several]
     return _Cut(facets, size, diversity(slices, kinds), slices, count, pa.table(columns), means, added)
+
+
+def _take(texts: pa.Array, chosen: np.ndarray) -> pa.Array:
+    """Some of the texts; many long ones outgrow what a plain array of texts holds."""
+    length = pc.binary_length(texts).fill_null(0).to_numpy(zero_copy_only=False)
+    large = int(length[chosen].sum(dtype=np.int64)) >= 1 << 31
+    return (texts.cast(pa.large_string()) if large else texts).take(pa.array(chosen))
 
 
 def _sort_keys(facets: Sequence[Facet]) -> list[np.ndarray]:
@@ -261,14 +264,13 @@ def _sort_keys(facets: Sequence[Facet]) -> list[np.ndarray]:
 
 
 def _strict_slices(
-    facets: Sequence[Facet], size: int, l: float, rng: np.random.Generator, mixed: np.ndarray  # noqa: E741
+    facets: Sequence[Facet], size: int, method: FSlip, rng: np.random.Generator, mixed: np.ndarray
 ) -> np.ndarray:
     """Like beside like where something is lost by slicing: numbers, then arrays; equals in random order."""
     merged = [facet for facet in facets if facet.numeric] + [facet for facet in facets if facet.several]
     keys = [facet.kinds for facet in merged] or [facet.rough for facet in facets]
-    key = pack(keys, [int(of.max()) + 1 for of in keys])[0]
-    order = mixed[np.argsort(key[mixed], kind="stable")]
-    return diverse_slices(order, [facet.kinds for facet in facets], size, l, rng)
+    order = mixed[np.argsort(_packed(keys)[mixed], kind="stable")]
+    return diverse_slices(order, [facet.kinds for facet in facets], size, method.l, rng)
 
 
 def _check_diverse(facets: Sequence[Facet], l: float) -> None:  # noqa: E741
@@ -284,19 +286,20 @@ def _check_diverse(facets: Sequence[Facet], l: float) -> None:  # noqa: E741
 
 
 def frequency(facets: Sequence[Facet]) -> int:
-    """f: the mean frequency of the values that stand beside numbers; without numbers, the median frequency of equal
-    arrays, or of equal generalized values. What occurs once does not count; at least 2."""
+    """f: the mean frequency of what stands beside numbers, arrays or else single values; without numbers, the median
+    frequency of equal arrays, or else of equal generalized values. What occurs once does not count; at least 2."""
     several = [facet.kinds for facet in facets if facet.several]
     if any(facet.numeric for facet in facets):
-        beside = [facet.kinds for facet in facets if not facet.numeric] or [facet.kinds for facet in facets]
+        beside = several or [facet.kinds for facet in facets if not facet.numeric] or [facet.kinds for facet in facets]
         often = np.concatenate([np.bincount(of) for of in beside])
-        typical = np.mean
     else:
         keys = several or [facet.rough for facet in facets]
-        often = np.bincount(_ranks(pack(keys, [int(of.max()) + 1 for of in keys])[0])[0])
-        typical = np.median
+        often = np.bincount(keys[0] if len(keys) == 1 else _ranks(_packed(keys))[0])
     often = often[often > 1]
-    return max(int(np.floor(float(typical(often)) + 0.5)), 2) if len(often) else 2
+    if not len(often):
+        return 2
+    typical = np.mean(often) if any(facet.numeric for facet in facets) else np.median(often)
+    return max(int(np.floor(typical + 0.5)), 2)
 
 
 def _means(facet: Facet, slices: np.ndarray, count: int) -> np.ndarray:
@@ -355,34 +358,27 @@ class _Quasi:
         assert column.domain.numbers is not None
         return group_means(column.domain.numbers, column.values, part, int(part.max()) + 1)
 
-    def table(self, rows: np.ndarray | None, links: Mapping[str, np.ndarray]) -> pa.Table:
+    def table(self, rows: np.ndarray, links: Mapping[str, np.ndarray]) -> pa.Table:
         """What is published, in this order; `links` are columns to add."""
         columns: dict[str, Any] = {}
         for name in self._columns:
-            part = self.part[name] if rows is None else self.part[name][rows]
+            part = self.part[name][rows]
             if name in self.means:
                 columns[name] = pa.array(self.means[name][part], from_pandas=True)
             else:
                 columns[name] = self._labels[name].take(pa.array(part))
-        names = [*columns, *links]
-        linked = [pa.array(gid if rows is None else gid[rows]) for gid in links.values()]
-        return pa.Table.from_arrays([*columns.values(), *linked], names)
+        linked = [pa.array(gid[rows]) for gid in links.values()]
+        return pa.Table.from_arrays([*columns.values(), *linked], [*columns, *links])
 
 
 def _keep(persons: PersonTable, names: Sequence[str]) -> PersonTable:
     return PersonTable({name: persons.quasi[name] for name in names}, {}, persons.records)
 
 
-def _links(cuts: Sequence[_Cut], method: FSlip) -> dict[str, np.ndarray]:
-    return {f"{GID}_{i}": cut.slices + 1 for i, cut in enumerate(cuts, 1)} if method.link == "groups" else {}
-
-
 # What is lost.
 
 
-def _loss(
-    persons: PersonTable, levels: Mapping[str, Levels], quasi: _Quasi, cuts: Sequence[_Cut]
-) -> dict[str, float]:
+def _loss(persons: PersonTable, levels: Mapping[str, Levels], quasi: _Quasi, cuts: Sequence[_Cut]) -> dict[str, float]:
     """NCP of the quasi-identifiers and of the sensitive attributes, NIL of the numbers, and the share of values added."""
     ncp = [attribute_ncp(column, levels[name], quasi.part[name]) for name, column in persons.quasi.items()]
     categories = {facet.name: facet.level for cut in cuts for facet in cut.facets if not facet.numeric}

@@ -23,15 +23,17 @@ from veilmark.hierarchy import Levels
 from veilmark.hierarchy.levels import Level, level_of, nest
 from veilmark.persons import Fingerprints, PersonTable
 from veilmark.utility.sliced import (
+    amounts,
     class_middles,
     counts_as_number,
     label_widths,
     nil,
-    numeric_sensitive,
     qi_ncp,
     sa_ncp,
 )
 from veilmark.veil.sliced import GID, fingerprint_texts, shuffled
+
+NO_LOSS = dict.fromkeys(("ncp", "sa_ncp", "nil", "qi_nil", "sa_nil"), 0.0)
 
 MANY = 10
 """Numbers without a hierarchy are put into ranges where there are more of them."""
@@ -179,12 +181,12 @@ class Items:
     def loss(self, levels: Mapping[str, Levels], part: np.ndarray, node: np.ndarray, *, sets: bool) -> dict[str, float]:
         """QI-NCP of the persons' classes, SA-NCP of categories and fingerprints, NIL of numbers, ranges read as middles.
 
-        NIL is about numeric quasi-identifiers and about sensitive attributes with one number a person. `sets`: as in
-        `qi_ncp`.
+        NIL is about numeric quasi-identifiers and sensitive amounts. `sets`: as in `qi_ncp`.
         """
-        nodes, numeric = self._by_attribute(node), numeric_sensitive(self.persons, self.forest.levels)
-        labels = {name: self.forest.level[of] for name, of in nodes.items() if name not in numeric}
-        numbers = {
+        nodes, numbers = self._by_attribute(node), amounts(self.persons, levels)
+        labels = {name: self.forest.level[of] for name, of in nodes.items() if name not in numbers}
+        sensitive = {name: self._middles(name, nodes[name]) for name in numbers}
+        quasi = {
             name: class_middles(column.domain.numbers[column.values], part)
             for name, column in self.persons.quasi.items()
             if column.domain.numbers is not None and counts_as_number(column, levels[name])
@@ -192,7 +194,9 @@ class Items:
         return {
             "ncp": qi_ncp(self.persons, levels, part, sets=sets),
             "sa_ncp": sa_ncp(self.persons, self.forest.levels, labels),
-            "nil": nil(self.persons, numbers | {name: self._middles(name, nodes[name]) for name in numeric}),
+            "nil": nil(self.persons, quasi | sensitive),
+            "qi_nil": nil(self.persons, quasi),
+            "sa_nil": nil(self.persons, sensitive),
         }
 
     def _middles(self, name: str, node: np.ndarray) -> np.ndarray:
@@ -221,10 +225,10 @@ def one_table(
 ) -> tuple[pa.Table, pa.Table]:
     """A release of classes and generalized sets as its two tables, `quasi` and `sensitive` of `Sliced`.
 
-    `labels` are those of each class, by quasi-identifier; person i is in class part[i], which is its gid.
+    `labels` are those of each class, by quasi-identifier; person i is in class part[i], whose gid is one more.
     """
-    gid = pa.array(part.astype(np.int64))
-    quasi = pa.table({**{name: of.take(gid) for name, of in labels.items()}, "gid_1": gid})
+    gid, classes = pa.array(part + 1, pa.int64()), pa.array(part)
+    quasi = pa.table({**{name: of.take(classes) for name, of in labels.items()}, "gid_1": gid})
     texts = {name: fingerprint_texts(of) for name, of in sensitive.items()}
     return shuffled(quasi, rng), shuffled(pa.table({GID: gid, **texts}), rng)
 

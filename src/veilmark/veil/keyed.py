@@ -23,7 +23,7 @@ class KeyedSizes:
     def __init__(self, base: ClassTable, levels: Sequence[Levels]) -> None:
         self._levels = list(levels)
         self._bits = [_bits_of(of) for of in levels]
-        self._shifts = np.concatenate([[0], np.cumsum(self._bits[:0:-1])])[::-1].tolist()
+        self._shifts = np.concatenate([[0], np.cumsum(self._bits[:0:-1], dtype=np.int64)])[::-1].tolist()
         self._count_bits = _count_bits(base)
         self._steps: dict[tuple[int, int, int], np.ndarray] = {}
         keys = np.zeros(len(base), dtype=np.int64)

@@ -31,6 +31,7 @@ from veilmark.utility.sliced import counts_as_number
 from veilmark.veil.items import Items, item_levels, joint_kinds, one_table
 from veilmark.veil.mondrian import Partition, partition
 from veilmark.veil.sliced import Sliced
+from veilmark.veil.slices import diversity
 
 FINGERPRINT = "sensitive set"
 
@@ -57,7 +58,15 @@ def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: On
     found = _classes(persons, levels, kinds, method)
     part = found.part[persons.class_of]
     quasi, sensitive = one_table(dict(zip(persons.quasi, found.labels, strict=True)), part, sets, rng)
-    facts = {"method": "onemany", **asdict(method), "classes": found.parts, "sets": int(kinds.max()) + 1}
+    facts = {
+        "method": "onemany",
+        "link": "groups",
+        "k": int(np.bincount(part).min()),
+        "l": diversity(part, [kinds]),
+        "classes": found.parts,
+        "sets": int(kinds.max()) + 1,
+        "asked": asdict(method),
+    }
     loss = items.loss(levels, part, node, sets=True)
     return Sliced(quasi, (sensitive,), (tuple(persons.sensitive),), facts, loss)
 

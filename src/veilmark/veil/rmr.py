@@ -53,9 +53,16 @@ def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: Rm
     node = protect_items(items, part, method.k, method.m)
     rng = np.random.default_rng(method.seed)
     quasi, sensitive = one_table(labels, part, items.published(node), rng)
-    found = {"clusters": int(part.max()) + 1, "clusters_before": int(first.max()) + 1}
+    facts = {
+        "method": "rmr",
+        "link": "groups",
+        "k": int(np.bincount(part).min()),
+        "clusters": int(part.max()) + 1,
+        "clusters_before": int(first.max()) + 1,
+        "asked": asdict(method),
+    }
     loss = items.loss(levels, part, node, sets=False)
-    return Sliced(quasi, (sensitive,), (tuple(persons.sensitive),), {"method": "rmr", **asdict(method), **found}, loss)
+    return Sliced(quasi, (sensitive,), (tuple(persons.sensitive),), facts, loss)
 
 
 def _check(persons: PersonTable, method: Rmr) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,8 @@ def runs(count: int, size: int) -> np.ndarray:
 def commonest(owner: np.ndarray, kinds: np.ndarray, owners: int) -> np.ndarray:
     """For each owner how many of its members have the kind that most of them have."""
     bound = int(kinds.max(initial=0)) + 1
-    keys = owner.astype(np.int64) * bound + kinds
+    narrow: Any = np.int32 if owners * bound < 1 << 31 else np.int64
+    keys = owner.astype(narrow) * narrow(bound) + kinds.astype(narrow)
     keys.sort(kind="stable" if np.all(owner[1:] >= owner[:-1]) else None)
     starts, often = _runs_of(keys)
     most = np.zeros(owners, dtype=np.int64)
@@ -84,8 +86,8 @@ def _blocks(kinds: Kinds, size: int, l: float) -> np.ndarray:  # noqa: E741
     run = runs(len(kinds[0]), size)
     starts = np.arange(int(run[-1]) + 1) * size
     failing = _failing(run, kinds, len(starts), l)
-    whole = diversity(np.zeros(len(run), dtype=np.int64), kinds)
-    l += max(min(SLACK * l, (whole - l) / 2), 0)
+    whole = min(len(run) / int(np.bincount(of).max()) for of in kinds)
+    roomy = l + max(min(SLACK * l, (whole - l) / 2), 0)
     while failing.any() and len(starts) > 1:
         stay = ~_crossed(starts, failing, len(run))
         changed = np.diff(np.flatnonzero(stay), append=len(starts)) > 1
@@ -94,7 +96,7 @@ def _blocks(kinds: Kinds, size: int, l: float) -> np.ndarray:  # noqa: E741
         rows = np.flatnonzero(np.repeat(changed, sizes))
         owner = np.repeat(np.arange(int(changed.sum())), sizes[changed])
         failing = np.zeros(len(starts), dtype=bool)
-        failing[changed] = _failing(owner, [of[rows] for of in kinds], int(changed.sum()), l)
+        failing[changed] = _failing(owner, [of[rows] for of in kinds], int(changed.sum()), roomy)
     return np.repeat(np.arange(len(starts)), np.diff(starts, append=len(run)))
 
 
@@ -123,19 +125,19 @@ def _crossed(starts: np.ndarray, failing: np.ndarray, end: int) -> np.ndarray:
     return crossed[:-1]
 
 
-@dataclass(frozen=True, eq=False)
-class _Around:
-    """The finished slices in some blocks: their members, each with its slice's number here; `first[b]` is the number of
-    block b's first slice, the last of all stands at the end."""
+@dataclass(eq=False)
+class _Left:
+    """Who is in no slice yet, each in a hand; and the finished slices of their blocks.
 
+    `rows` are the members of those slices, `slice_of` the number of each one's slice here. Block b's slices have the
+    numbers from `first[b]` to before `first[b + 1]`.
+    """
+
+    pool: np.ndarray
+    hand: np.ndarray
     rows: np.ndarray
     slice_of: np.ndarray
     first: np.ndarray
-
-    def mixed(self, rng: np.random.Generator) -> np.ndarray:
-        """The numbers of all slices, those of each block in random order."""
-        owner = np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
-        return np.lexsort((rng.random(len(owner)), owner)) if len(owner) else np.zeros(1, dtype=np.int64)
 
 
 class _Dealing:
@@ -143,21 +145,25 @@ class _Dealing:
 
     def __init__(self, kinds: Kinds, block: np.ndarray, size: int, l: float) -> None:  # noqa: E741
         self.kinds, self.block, self.l = kinds, block, l
-        self.size = int(np.ceil(size / l) * l) if l == int(l) else size
-        self.slices, self.count = block.copy(), int(block[-1]) + 1
+        self.size = -(-size // int(l)) * int(l)
+        self.blocks = int(block[-1]) + 1
+        self.slices, self.count = block.copy(), self.blocks
 
     def run(self, rng: np.random.Generator) -> np.ndarray:
         """The slice of each position, numbered from 0."""
         pool, hand = self._deal_best(rng)
-        for turn in range(2 * TRIES):
-            pool, hand = self._add(pool, hand if turn < TRIES else pool, rng)
-        self._join(pool)
+        if len(pool):
+            left = self._left(pool, hand)
+            for turn in range(2 * TRIES):
+                left.hand = left.hand if turn < TRIES else left.pool
+                self._add(left, rng)
+            self._join(left)
         return number(self.slices, self.count)[1].astype(np.int64)
 
     def _deal_best(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Deal each block in several ways, and keep the way that leaves the fewest; who is left, and in which hand."""
         pool = np.flatnonzero(np.bincount(self.block)[self.block] >= 2 * self.size)
-        fewest = np.full(int(self.block[-1]) + 1, np.iinfo(np.int64).max)
+        fewest = np.full(self.blocks, np.iinfo(np.int64).max)
         left = np.zeros(len(self.block), dtype=bool)
         for way in range(DEALS):
             if not len(pool):
@@ -194,67 +200,83 @@ class _Dealing:
         Equal values stand in their order at first; then by the next attribute, each run of equal values turned by
         another share of its length, so that the runs' common values do not meet in one hand; then at random.
         """
-        owner, blocks = self.block[pool], int(self.block[-1]) + 1
+        owner = self.block[pool]
         own = [of[pool] for of in self.kinds]
-        heavy = np.argsort([-commonest(owner, of, blocks) for of in own], axis=0, kind="stable")
-        first = np.choose(heavy[0][owner], own)
+        heavy = np.argsort([-commonest(owner, of, self.blocks) for of in own], axis=0, kind="stable")
+        first = _picked(own, heavy[0][owner])
         keys = owner * (int(first.max()) + 1) + first
         if way == 0:
             return pool[np.argsort(keys, kind="stable")]
         if way > 1 or len(own) == 1:
             mixed = rng.permutation(len(pool))
             return pool[mixed[np.argsort(keys[mixed], kind="stable")]]
-        order = np.lexsort((np.choose(heavy[1][owner], own), keys))
+        order = np.lexsort((_picked(own, heavy[1][owner]), keys))
         starts, sizes = _runs_of(keys[order])
         rank = np.arange(len(order)) - np.repeat(starts, sizes)
         turn = np.repeat((np.arange(len(starts)) * GOLDEN % 1 * sizes).astype(np.int64), sizes)
         return pool[order[np.repeat(starts, sizes) + (rank + turn) % np.repeat(sizes, sizes)]]
 
-    def _add(self, pool: np.ndarray, hand: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Add each hand to a slice of its block where that stays l-diverse; who is left, and in which hand."""
-        if not len(pool):
-            return pool, hand
-        around = self._around(pool)
-        hands, first, hand = np.unique(hand, return_index=True, return_inverse=True)
-        block = self.block[pool[first]]
-        order = np.argsort(block, kind="stable")
-        starts, sizes = _runs_of(block[order])
-        rank = np.empty(len(hands), dtype=np.int64)
-        rank[order] = np.arange(len(hands)) - np.repeat(starts, sizes)
-        many = around.first[block + 1] - around.first[block]
-        trying = rank < many
-        target = around.mixed(rng)[np.where(trying, around.first[block] + rank, 0)]
-        owner = np.full(int(around.first[-1]) + 1, -1)
-        owner[target[trying]] = np.flatnonzero(trying)
-        found = owner[around.slice_of] >= 0
-        members = np.concatenate([pool, around.rows[found]])
-        owners = np.concatenate([hand, owner[around.slice_of[found]]])
-        fits = trying & ~_failing(owners, [of[members] for of in self.kinds], len(hands), self.l)
-        name = np.full(len(hands), -1)
-        name[owners[len(pool) :]] = self.slices[around.rows[found]]
-        self.slices[pool[fits[hand]]] = name[hand[fits[hand]]]
-        return pool[~fits[hand]], hand[~fits[hand]]
-
-    def _join(self, pool: np.ndarray) -> None:
-        """Who is left in a block becomes one slice with 1, 2, 4, … of its slices, until that is l-diverse."""
-        around, blocks, share = self._around(pool), int(self.block[-1]) + 1, 1
-        rank = around.slice_of - around.first[self.block[around.rows]]
-        while len(pool):
-            members = np.concatenate([pool, around.rows[rank < share]])
-            owner = self.block[members]
-            failing = _failing(owner, [of[members] for of in self.kinds], blocks, self.l)[owner]
-            self.slices[members[~failing]] = self.count + owner[~failing]
-            pool, share = pool[failing[: len(pool)]], share * 2
-            rank = np.where(np.isin(self.block[around.rows], self.block[pool]), rank, np.iinfo(np.int64).max)
-        self.count += blocks
-
-    def _around(self, pool: np.ndarray) -> _Around:
-        blocks = int(self.block[-1]) + 1
-        near = np.zeros(blocks, dtype=bool)
+    def _left(self, pool: np.ndarray, hand: np.ndarray) -> _Left:
+        near = np.zeros(self.blocks, dtype=bool)
         near[self.block[pool]] = True
         rows = np.flatnonzero(near[self.block] & (self.slices >= 0))
         keys, slice_of = np.unique(self.block[rows] * self.count + self.slices[rows], return_inverse=True)
-        return _Around(rows, slice_of, np.searchsorted(keys, np.arange(blocks + 1) * self.count))
+        return _Left(pool, hand, rows, slice_of, np.searchsorted(keys, np.arange(self.blocks + 1) * self.count))
+
+    def _add(self, left: _Left, rng: np.random.Generator) -> None:
+        """Add each hand to a slice of its block, where that stays l-diverse; no slice gets two."""
+        if not len(left.pool):
+            return
+        _, any_of, hand = np.unique(left.hand, return_index=True, return_inverse=True)
+        target = self._targets(self.block[left.pool[any_of]], left.first, rng)
+        owner = np.full(int(left.first[-1]) + 1, -1)
+        owner[target] = np.arange(len(target))
+        owner[-1] = -1
+        found = np.flatnonzero(owner[left.slice_of] >= 0)
+        members = np.concatenate([left.pool, left.rows[found]])
+        owners = np.concatenate([hand, owner[left.slice_of[found]]])
+        failing = _failing(owners, [of[members] for of in self.kinds], len(target), self.l)
+        fits = (~failing & (target < left.first[-1]))[hand]
+        name = np.full(len(target), -1)
+        name[owners[len(hand) :]] = self.slices[left.rows[found]]
+        joined = left.pool[fits]
+        self.slices[joined] = name[hand[fits]]
+        left.rows = np.concatenate([left.rows, joined])
+        left.slice_of = np.concatenate([left.slice_of, target[hand[fits]]])
+        left.pool, left.hand = left.pool[~fits], left.hand[~fits]
+
+    def _targets(self, block: np.ndarray, first: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """A slice of its block for each hand, at random and for none the same; the number after the last means none."""
+        order = np.lexsort((rng.random(len(block)), block))
+        starts, sizes = _runs_of(block[order])
+        rank = np.empty(len(block), dtype=np.int64)
+        rank[order] = np.arange(len(block)) - np.repeat(starts, sizes)
+        many = first[block + 1] - first[block]
+        offset = rng.integers(1 << 62)
+        return np.where(rank < many, first[block] + (rank + offset) % np.maximum(many, 1), first[-1])
+
+    def _join(self, left: _Left) -> None:
+        """Who is left in a block becomes one slice with 1, 2, 4, … of its slices, until that is l-diverse."""
+        pool, share = left.pool, 1
+        rank = left.slice_of - left.first[self.block[left.rows]]
+        while len(pool):
+            near = np.zeros(self.blocks, dtype=bool)
+            near[self.block[pool]] = True
+            members = np.concatenate([pool, left.rows[(rank < share) & near[self.block[left.rows]]]])
+            owner = self.block[members]
+            failing = _failing(owner, [of[members] for of in self.kinds], self.blocks, self.l)[owner]
+            self.slices[members[~failing]] = self.count + owner[~failing]
+            pool, share = pool[failing[: len(pool)]], share * 2
+        self.count += self.blocks
+
+
+def _picked(columns: Sequence[np.ndarray], which: np.ndarray) -> np.ndarray:
+    """For each row the value of the column that is picked for it."""
+    picked = np.empty(len(which), dtype=np.int64)
+    for i, column in enumerate(columns):
+        rows = which == i
+        picked[rows] = column[rows]
+    return picked
 
 
 def _spread(rank: np.ndarray, size: np.ndarray, hands: np.ndarray, parts: int) -> np.ndarray:
@@ -276,10 +298,12 @@ def union_of_slices(column: Fingerprints, slices: np.ndarray, count: int) -> Fin
     values, owner, size = column.values.astype(np.int64), column.owner, max(len(column.domain), 1)
     if not len(values):
         return Fingerprints(column.domain, np.zeros(count + 1, dtype=np.int64), column.values)
-    starts, lengths = _runs_of(owner * size + values)
-    turn = np.arange(len(values)) - np.repeat(starts, lengths)
-    most = int(lengths.max())
-    keys = (slices[owner] * size + values) * most + turn
+    keys, most = slices[owner] * size + values, 1
+    again = np.append(False, (values[1:] == values[:-1]) & (owner[1:] == owner[:-1]))
+    if again.any():
+        starts, lengths = _runs_of(np.cumsum(~again))
+        most = int(lengths.max())
+        keys = keys * most + np.arange(len(values)) - np.repeat(starts, lengths)
     distinct = _distinct(keys, count * size * most)
     per_slice = np.bincount(distinct // (size * most), minlength=count)
     ends = np.concatenate([[0], np.cumsum(per_slice)])

@@ -125,7 +125,7 @@ def anonymize(
         table = open_source(engine, study)
         classes = class_table(table, study)
         wanted = follow_distances(study, classes, wanted)
-        made = _planned(engine, study, classes, wanted, method, population)
+        made = planned(engine, study, classes, wanted, method, population)
         columns = published_columns(study, table)
         made = replace(
             made, recoding=replace(made.recoding, models=tuple(m.to_dict() for m in wanted), published=tuple(columns))
@@ -214,7 +214,7 @@ def keep_key(hidden: Pseudonyms | None, key_file: File | None) -> None:
 # The search.
 
 
-def _planned(
+def planned(
     engine: DuckDB, study: Study, classes: ClassTable, models: Sequence[PrivacyModel], method: Method, population: Any
 ) -> Plan:
     levels = resolve_quasi(study, classes)

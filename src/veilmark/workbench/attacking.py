@@ -20,8 +20,11 @@ from veilmark.engines.duckdb import DuckDB, DuckTable
 from veilmark.errors import DataError, OptionError, StudyError, did_you_mean, listing
 from veilmark.hierarchy import Levels, resolve
 from veilmark.persons import Fingerprints, PersonTable
+from veilmark.report import attack_chart
+from veilmark.report.charts import check_path, save
 from veilmark.study import Study
 from veilmark.veil.sliced import Sliced
+from veilmark.workbench.slicing import resolve_all
 from veilmark.workbench.sources import engine_of, fold_persons, open_other, open_source
 
 
@@ -62,21 +65,24 @@ def attack(
     known: int = 1,
     population: Any = None,
     seed: int = 1,
+    chart: str | os.PathLike[str] | None = None,
 ) -> Attacked:
     """Attack a release of the study's source: a file, a frame, a folder of tables, or a `Sliced`.
 
     `population` is a table of everybody (a file or a frame) for the attack `linkage`; without it, that is the source.
+    `chart` is a file to draw the result to.
     """
     _check(study, attacks, targets, known)
+    if chart is not None:
+        check_path(Path(chart))
     with engine_of(study) as engine:
         persons = fold_persons(engine, study) if study.person else _persons_of_records(engine, study)
-        levels = {
-            name: resolve(study.spec.attributes[name].hierarchy, column.domain, name, study.folder)
-            for name, column in [*persons.quasi.items(), *persons.sensitive.items()]
-        }
+        levels = resolve_all(study, persons)
         view, label, notes = _view(engine, study, release, persons, levels)
         everybody = None if population is None else _population(engine, study, population, view, persons)
     found = attack_view(view, persons, levels, attacks, targets, known, everybody, seed)
+    if chart is not None:
+        save(attack_chart.attacks(found), Path(chart))
     tolerances = {name: meaning.tolerance for name, meaning in view.meanings.items() if meaning.tolerance}
     return Attacked(label, len(persons), view.rows, len(view), found, known, seed, tolerances, (*notes, *view.notes))
 

@@ -44,7 +44,9 @@ def declare_missing(table: DuckTable, study: Study) -> None:
     """The study's codes for missing values mean missing in the table."""
     codes = {name: given for name, given in study.missing.items() if name in table.columns}
     for name, given in codes.items():
-        wrong = [code for code in given if table.columns[name] in ("number", "float") and not re.fullmatch(NUMBER, code)]
+        wrong = [
+            code for code in given if table.columns[name] in ("number", "float") and not re.fullmatch(NUMBER, code)
+        ]
         if wrong:
             raise StudyError(f"'{name}' holds numbers, so '{wrong[0]}' cannot be one of its codes for missing values.")
     if codes:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from veilmark.cells import Cells
+from veilmark.domain import Domain
 from veilmark.engines.duckdb import DIALECT, DuckTable
 from veilmark.errors import DataError, OptionError, did_you_mean, listing
 from veilmark.hierarchy import resolve
@@ -19,7 +20,7 @@ from veilmark.utility import classifier
 from veilmark.utility.classifier import Classified
 from veilmark.utility.columns import MANY, Column
 from veilmark.utility.covers import read_labels
-from veilmark.utility.view import UtilityView, associations, marginal, release_loss
+from veilmark.utility.view import ReleaseLoss, UtilityView, associations, marginal, release_loss
 from veilmark.workbench.sources import engine_of, open_other, open_source
 
 FEW_ROWS = 1_000_000
@@ -73,7 +74,7 @@ class _Comparison:
         related = [c for c in self.columns.values() if c.role != "other" or len(c.domain) <= MANY]
         return UtilityView(
             (self.before.records, self.after.records),
-            None if not self.study.quasi else self._loss(),
+            self._loss() if self.study.quasi else None,
             marginals,
             associations(related, self.before.of, self.after.of),
             self._classified(target, seed),
@@ -82,17 +83,18 @@ class _Comparison:
 
     def _common(self) -> list[str]:
         """The columns to compare: those in both tables that are no identifiers."""
-        study, unwanted = self.study, {*self.study.direct, self.study.person}
+        unwanted = {*self.study.direct, self.study.person}
+        known = {*self.study.quasi, *self.study.sensitive}
         shared = [c for c in self.source.columns if c in self.release.columns and c not in unwanted]
         if not shared:
             raise DataError(
                 f"'{self.release.label}' has no column that '{self.source.label}' has too, so there is nothing to "
                 "compare. Name a release of this study, with its column names in the first line."
             )
-        long = [c for c in shared if c not in study.spec.attributes and self._too_long(c)]
+        long = [c for c in shared if c not in known and self._too_long(c)]
         if long:
             self.notes.append(
-                f"Not compared, because they have no role and over {MOST_VALUES:,} values: {listing(long)}."
+                f"Not compared, for they are other columns of over {MOST_VALUES:,} values or of lists: {listing(long)}."
             )
         return [c for c in shared if c not in long]
 
@@ -109,7 +111,7 @@ class _Comparison:
         role = attribute.role if attribute else "other"
         return Column(name, role, domain, levels, records, read_labels(labels.text, domain, levels), released)
 
-    def _loss(self) -> Any:
+    def _loss(self) -> ReleaseLoss | None:
         quasi = [self.columns[name] for name in self.study.quasi if name in self.columns]
         dropped = [name for name in self.study.quasi if name not in self.columns]
         names = [c.name for c in quasi]
@@ -170,7 +172,7 @@ class _Counts:
         places = [whole.columns.index(c) for c in columns]
         return Cells(columns, tuple(whole.domains[p] for p in places), whole.codes[places], whole.records)
 
-    def values(self, column: str) -> tuple[Any, np.ndarray]:
+    def values(self, column: str) -> tuple[Domain, np.ndarray]:
         """A column's domain, and the records of each value."""
         cells = self.of(column)
         domain = cells.domains[0]

@@ -1,0 +1,83 @@
+"""What `veilmark release` and `veilmark trace` print."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from veilmark.cli.show import literal, new_table, print_table
+from veilmark.trace.accuse import Suspect, Traced
+from veilmark.workbench.releasing import Released
+
+SHOWN = 10
+
+
+def released(result: Released, console: Console | None = None) -> None:
+    """A release, or the plan of one."""
+    console = console or Console()
+    found = result.feasible
+    console.print(
+        f"\nEvery class of the release links to at least {found.min_link:,} persons of the population. "
+        f"{found.classes:,} classes ({found.records:,} persons) can serve as decoys; {found.excluded:,} more were left out "
+        "because they hold persons of the source."
+    )
+    copies = new_table(
+        "Copies", "recipient", "file", numbers=("records", "decoys", "in classes", "withheld", "classes")
+    )
+    for copy in result.copies:
+        counts = (copy.records, copy.decoy_records, copy.decoy_classes, copy.withheld_records, copy.withheld_classes)
+        copies.add_row(literal(copy.name), literal(copy.file), *(f"{n:,}" for n in counts))
+    print_table(copies, console)
+    _cost(result, console)
+    if result.release is None:
+        console.print("A dry run: nothing was written.")
+    else:
+        console.print(Text.assemble("Release ", (result.release, "bold"), " is published and in the ledger."))
+
+
+def _cost(result: Released, console: Console) -> None:
+    cost = result.cost
+    console.print(f"At most {cost['withheld_share']:.2%} of the records are withheld from a recipient.")
+    if cost["code"]:
+        code = cost["code"]
+        console.print(
+            f"The code has {code['length']:,} cover classes ({code['kind']}) and finds one of {code['coalition']} who "
+            "collude."
+        )
+    if cost["seen_once"]:
+        console.print(f"A class that only one copy has is a decoy with probability {cost['seen_once']:.2f}.")
+
+
+def traced(result: Traced, console: Console | None = None) -> None:
+    """Who is named, and how suspicious each recipient is."""
+    console = console or Console()
+    if result.accused:
+        console.print(Text.assemble("\nNamed: ", literal(", ".join(result.accused), "bold")))
+    else:
+        console.print("\n[bold]Nobody is named.[/bold]")
+    console.print(
+        f"The probability of naming any innocent one of the {result.tested:,} recipients tested is at most "
+        f"{result.false_accusation:g}.\n"
+    )
+    table = new_table("Recipients", "recipient", "release", numbers=("probability if innocent", "evidence"))
+    for suspect in result.suspects[:SHOWN]:
+        p = f"{suspect.p_value:.2g}" if suspect.tail == "exact" else f"≤ {suspect.p_value:.2g}"
+        table.add_row(literal(suspect.name), suspect.release, p, f"{len(suspect.evidence):,}")
+    print_table(table, console)
+    if len(result.suspects) > SHOWN:
+        console.print(f"and {len(result.suspects) - SHOWN:,} more.")
+    for suspect in result.suspects:
+        if suspect.name in result.accused:
+            _evidence(suspect, console)
+    for note in result.notes:
+        console.print(literal(note, "dim"))
+
+
+def _evidence(suspect: Suspect, console: Console) -> None:
+    if not suspect.evidence:
+        return
+    names = list(dict.fromkeys(key for row in suspect.evidence for key in row))
+    table = new_table(f"Evidence against {suspect.name}", *names)
+    for row in suspect.evidence[:SHOWN]:
+        table.add_row(*(literal("" if row.get(name) is None else row[name]) for name in names))
+    print_table(table, console)

@@ -1,0 +1,184 @@
+"""Discover: link a release to a population, and find the classes that decoys can be taken from (AnonTokens, Algorithm 1).
+
+A candidate is a class of the population at the release's own labels that the release does not have, with at least k
+persons and fewer than `min_link`, the fewest that any released class links to: whoever links the release to the
+population finds it the easiest to re-identify.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from veilmark.cells import CellIndex, number, pack, row_codes, total
+from veilmark.classes import ClassTable
+from veilmark.domain import Domain
+from veilmark.hierarchy import Levels
+from veilmark.veil.recoding import Recoding
+
+
+@dataclass(frozen=True, eq=False)
+class Linked:
+    """The classes of a release, its source and a population, all at the release's labels.
+
+    `labels[i]` are the labels of quasi-identifier i, `codes[i, j]` is the label of class j. `published` counts the records
+    of the release, `suppressed` those of the source that it leaves out, `population` the persons who link to the class,
+    `outside` those of them who are known not to be in the source (all, where nobody can tell).
+    """
+
+    columns: tuple[str, ...]
+    labels: tuple[pa.Array, ...]
+    codes: np.ndarray
+    published: np.ndarray
+    suppressed: np.ndarray
+    population: np.ndarray
+    of_people: np.ndarray
+    """The class of each of the population's own classes."""
+    outside: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.published)
+
+    @cached_property
+    def min_link(self) -> int:
+        """The fewest persons of the population that a released class links to; classes that link to nobody set aside."""
+        links = self.population[(self.published > 0) & (self.population > 0)]
+        return int(links.min()) if len(links) else 0
+
+    @property
+    def unlinked(self) -> int:
+        """How many released classes link to nobody: the population lacks some of the source's persons."""
+        return int(((self.published > 0) & (self.population == 0)).sum())
+
+    def found(self, k: int) -> np.ndarray:
+        """A mask of the paper's candidates, members of the source among them."""
+        return (self.published == 0) & (self.population >= k) & (self.population < self.min_link)
+
+    def candidates(self, k: int) -> np.ndarray:
+        """A mask of the candidates that leave k persons who are not in the source.
+
+        Where nobody can tell who is in the source, a class that holds a suppressed record's combination is none.
+        """
+        if self.outside is None:
+            return self.found(k) & (self.suppressed == 0)
+        return self.found(k) & (self.outside >= k)
+
+    def multiples(self) -> np.ndarray:
+        """How many times riskier each class is than the riskiest released one: min_link/size."""
+        return self.min_link / np.maximum(self.population, 1)
+
+    def find(self, table: pa.Table) -> np.ndarray:
+        """The class of each row of a table with the release's columns, -1 where it has another combination of labels."""
+        domains = [Domain(labels, labels) for labels in self.labels]
+        index = CellIndex(self.codes, domains)
+        batches = table.select(list(self.columns)).combine_chunks().to_batches()
+        found = [index.find_codes(row_codes(batch, self.columns, domains)) for batch in batches]
+        return np.concatenate([np.empty(0, dtype=np.int64), *found])
+
+    def texts(self, chosen: np.ndarray) -> list[list[str | None]]:
+        """The labels of some classes, class by class."""
+        columns = [
+            labels.take(pa.array(code[chosen])).to_pylist()
+            for labels, code in zip(self.labels, self.codes, strict=True)
+        ]
+        return [list(row) for row in zip(*columns, strict=True)]
+
+
+def link(
+    classes: ClassTable,
+    recoding: Recoding,
+    people: ClassTable,
+    levels: Sequence[Levels],
+    domains: Sequence[Domain],
+) -> Linked:
+    """Link a full-domain release to a population.
+
+    `classes` and `people` are the classes of source and population by their own values; `levels` are the hierarchies on
+    `domains`, the values of both.
+    """
+    node = [recoding.levels[c] for c in classes.columns]
+    at = [of.codes[level] for of, level in zip(levels, node, strict=True)]
+    labels = tuple(of.labels[level] for of, level in zip(levels, node, strict=True))
+    ours = relabel(classes, domains, at)
+    theirs = relabel(people, domains, at)
+    gone = suppressed_classes(classes, recoding)
+    keys, bound = pack(np.concatenate([ours, theirs], axis=1), [len(of) for of in labels])
+    distinct, index = number(keys, bound)
+    first = np.zeros(len(distinct), dtype=np.int64)
+    first[index[::-1]] = np.arange(len(index))[::-1]
+    mine, other = index[: len(classes)], index[len(classes) :]
+    return Linked(
+        classes.columns,
+        labels,
+        np.concatenate([ours, theirs], axis=1)[:, first],
+        total(mine, np.where(gone, 0, classes.records), len(distinct)),
+        total(mine, np.where(gone, classes.records, 0), len(distinct)),
+        total(other, people.size, len(distinct)),
+        other,
+    )
+
+
+def relabel(classes: ClassTable, domains: Sequence[Domain], at: Sequence[np.ndarray]) -> np.ndarray:
+    """The label of each class's values; `at` gives it for the values of `domains`."""
+    rows = []
+    for own, domain, code, label in zip(classes.domains, domains, classes.codes, at, strict=True):
+        rows.append(label[domain.codes_of(own.text)][code])
+    return np.array(rows, dtype=np.int32).reshape(len(rows), len(classes))
+
+
+def suppressed_classes(classes: ClassTable, recoding: Recoding) -> np.ndarray:
+    """A mask of the source's classes that a full-domain recoding leaves out."""
+    sizes = [int(code.max(initial=0)) + 1 for code in recoding.codes]
+    own = [group[code] for group, code in zip(recoding.codes, classes.codes, strict=True)]
+    both = np.concatenate([np.array(own, dtype=np.int64).reshape(len(own), -1), recoding.classes], axis=1)
+    keys, _ = pack(both, sizes)
+    return np.isin(keys[: len(classes)], keys[len(classes) :])
+
+
+def union_domain(one: Domain, other: Domain) -> Domain:
+    """The values of both."""
+    texts = pa.concat_arrays([one.text.cast(pa.string()), other.text.cast(pa.string())])
+    return Domain.of(texts.unique())
+
+
+@dataclass(frozen=True)
+class Feasibility:
+    """Table 4 of the paper for one's own data: what decoys a release can have."""
+
+    min_link: int
+    released_classes: int
+    unlinked: int
+    classes: int
+    records: int
+    members: int
+    excluded: int
+    near_k: int
+    multiples: tuple[float, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**vars(self), "multiples": list(self.multiples)}
+
+
+def feasibility(linked: Linked, k: int) -> Feasibility:
+    """How many candidates there are, and how many fall away because they hold members of the source."""
+    found, kept = linked.found(k), linked.candidates(k)
+    usable = linked.population if linked.outside is None else linked.outside
+    members = linked.population[found] - usable[found]
+    near = (linked.published >= k) & (linked.published <= np.ceil(1.1 * k))
+    multiples = np.quantile(linked.multiples()[kept], [0, 0.25, 0.5, 0.75, 1]) if kept.any() else np.empty(0)
+    return Feasibility(
+        linked.min_link,
+        int((linked.published > 0).sum()),
+        linked.unlinked,
+        int(kept.sum()),
+        int(usable[kept].sum()),
+        int(members.sum()),
+        int((found & ~kept).sum()),
+        int(near.sum()),
+        tuple(float(m) for m in multiples),
+    )

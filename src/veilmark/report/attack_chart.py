@@ -1,0 +1,43 @@
+"""A chart of attacks on a release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from veilmark.attack import AttackResult
+from veilmark.report.charts import BLUE, ORANGE, _altair
+
+if TYPE_CHECKING:
+    import altair as alt
+
+INK = "#111111"
+
+
+def attacks(found: Mapping[str, AttackResult], title: str = "Attacks on the release") -> alt.Chart:
+    """A bar an attack with its interval; the tick is what guessing from the marginals gets."""
+    alt = _altair()
+    rows = [
+        {
+            "attack": name,
+            "success": result.success,
+            "low": result.interval[0],
+            "high": result.interval[1],
+            "control": result.control,
+            "kind": "surely better than guessing" if result.interval[0] > result.control else "not surely better",
+            "text": f"{result.success:.1%}",
+        }
+        for name, result in found.items()
+        if result.targets
+    ]
+    base = alt.Chart(alt.Data(values=rows))
+    down = alt.Y("attack:N", sort=None, title=None)
+    scale = alt.Scale(domain=[0, 1])
+    across = alt.X("success:Q", title="success", scale=scale, axis=alt.Axis(format="%"))
+    colours = alt.Scale(domain=["surely better than guessing", "not surely better"], range=[ORANGE, BLUE])
+    bars = base.mark_bar().encode(y=down, x=across, color=alt.Color("kind:N", scale=colours, title=None))
+    intervals = base.mark_rule(color=INK).encode(y=down, x=alt.X("low:Q", scale=scale, title="success"), x2="high:Q")
+    controls = base.mark_tick(color=INK, thickness=3).encode(y=down, x=alt.X("control:Q", scale=scale, title="success"))
+    labels = base.mark_text(align="left", dx=6).encode(y=down, x=alt.X("high:Q", scale=scale), text="text:N")
+    subtitle = "Bars: share of targets, with 95 % intervals. Ticks: guessing from the release's marginals alone."
+    return (bars + intervals + controls + labels).properties(title=alt.Title(title, subtitle=subtitle), width=420)

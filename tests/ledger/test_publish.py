@@ -1,0 +1,272 @@
+"""Copies and ledger agree: published and there, or aborted and gone."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import stat
+
+import pytest
+
+from ledger.helpers import PUBLIC, SECRET, all_end_well, edit, forked, publish
+from veilmark.errors import DataError, OptionError, OutputError
+from veilmark.ledger import Ledger, new_release_id, publishing, recover
+from veilmark.ledger import publish as module
+
+
+@pytest.fixture
+def out(fast_folder):
+    """The folder in which releases are published; nothing else is in it."""
+    (fast_folder / "out").mkdir()
+    return fast_folder / "out"
+
+
+def names(folder):
+    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*"))
+
+
+# --- when all goes well ------------------------------------------------------------------------------------
+
+
+def test_a_release_is_in_the_ledger_and_on_disk(ledger, key, out):
+    name = publish(ledger, key, out / "copies")
+    assert names(out) == ["copies", "copies/ada.csv", "copies/bob.csv"]
+    release = ledger.release(name)
+    assert (release.status, release.public, release.folder) == ("published", PUBLIC, str(out / "copies"))
+    assert release.digests == {
+        f"{who}.csv": hashlib.sha256((out / "copies" / f"{who}.csv").read_bytes()).hexdigest() for who in ("ada", "bob")
+    }
+    assert [e.kind for e in release.history] == ["started", "prepared", "published"]
+    assert ledger.secrets(name, key) == SECRET
+    assert recover(ledger) == {}
+
+
+def test_what_is_learned_while_writing_is_kept(ledger, key, out):
+    with publishing(ledger, key, out / "copies", PUBLIC, {}, release="r0123abcd") as doing:
+        (doing.folder / "deep").mkdir()
+        (doing.folder / "deep" / "x.csv").write_text("x")
+        doing.public["records"] = 1
+        doing.secret["decoys"] = SECRET["decoys"]
+        assert not doing.target.exists()
+    assert doing.release == "r0123abcd"
+    assert list(ledger.release("r0123abcd").digests) == list(doing.digests) == ["deep/x.csv"]
+    assert ledger.release("r0123abcd").public == PUBLIC | {"records": 1}
+    assert ledger.secrets("r0123abcd", key) == SECRET
+
+
+def test_the_folder_is_like_any_other_and_the_work_is_private(ledger, key, out):
+    (out / "usual").mkdir()
+    with publishing(ledger, key, out / "copies", PUBLIC, SECRET) as doing:
+        assert stat.S_IMODE(doing.folder.parent.stat().st_mode) == 0o700
+    assert (out / "copies").stat().st_mode == (out / "usual").stat().st_mode
+
+
+def test_an_empty_folder_may_be_there(ledger, key, out, monkeypatch):
+    (out / "there").mkdir()
+    (out / "link").symlink_to("there")
+    monkeypatch.chdir(out)
+    publish(ledger, key, "link")
+    assert names(out / "there") == ["ada.csv", "bob.csv"]
+    assert (out / "link").is_symlink()
+
+
+def test_ids_are_random_and_no_secret_is_in_a_name(ledger, key, out):
+    assert re.fullmatch("r[0-9a-f]{8}", new_release_id())
+    assert len({new_release_id() for _ in range(100)}) == 100
+    with publishing(ledger, key, out / "copies", PUBLIC, SECRET) as doing:
+        assert names(out) == [f".veilmark-{doing.release}" + rest for rest in ("", "/copies", "/lock")]
+
+
+# --- when it does not --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, OutputError])
+def test_a_failure_leaves_nothing(ledger, key, out, error):
+    def write_half(doing):
+        (doing.folder / "ada.csv").write_text("half")
+        raise error
+
+    with pytest.raises(error), publishing(ledger, key, out / "copies", PUBLIC, SECRET) as doing:
+        write_half(doing)
+    assert names(out) == []
+    assert [(r.status, r.recipients) for r in ledger.releases()] == [("aborted", ["ada", "bob"])]
+
+
+def test_a_target_that_is_taken_is_refused_at_once(ledger, key, out):
+    (out / "full").mkdir()
+    (out / "full" / "x").touch()
+    for target, message in [("full", "not an empty folder"), ("full/x", "not an empty"), ("no/copies", "no folder")]:
+        with pytest.raises(OptionError, match=message), publishing(ledger, key, out / target, PUBLIC, SECRET):
+            pytest.fail("it was let in")
+    assert names(out) == ["full", "full/x"]
+    assert ledger.entries() == []
+
+
+def test_a_target_that_is_taken_meanwhile_is_not_replaced(ledger, key, out):
+    def publish_two():
+        with publishing(ledger, key, out / "copies", PUBLIC, SECRET) as doing:
+            (doing.folder / "ada.csv").write_text("late")
+            publish(ledger, key, out / "copies")
+
+    with pytest.raises(OutputError, match="cannot be written: Directory not empty"):
+        publish_two()
+    assert names(out) == ["copies", "copies/ada.csv", "copies/bob.csv"]
+    assert [r.status for r in ledger.releases()] == ["aborted", "published"]
+    assert ledger.verify(key, files=True).files == 2
+
+
+def test_another_key_is_refused_at_once(ledger, key, other_key, out):
+    publish(ledger, key, out / "one")
+    with pytest.raises(OptionError, match="another key"):
+        publish(ledger, other_key, out / "two")
+    assert "two" not in names(out)
+
+
+@pytest.mark.parametrize("release", ["x", "r123", "../../r00000000", "r0000000G", "r00000000\n"])
+def test_an_id_that_is_none(ledger, key, out, release):
+    refused = pytest.raises(OptionError, match="is not the id of a release")
+    with refused, publishing(ledger, key, out / "copies", PUBLIC, SECRET, release):
+        pytest.fail("it was let in")
+    assert names(out) == []
+
+
+def test_an_id_that_is_taken(ledger, key, out):
+    name = publish(ledger, key, out / "one")
+    with pytest.raises(OutputError), publishing(ledger, key, out / "two", PUBLIC, SECRET, name):
+        pytest.fail("it was let in")
+    assert names(out) == ["one", "one/ada.csv", "one/bob.csv"]
+    assert ledger.release(name).status == "published"
+
+
+def test_what_the_ledger_itself_writes_cannot_be_given(ledger, key, out):
+    with pytest.raises(ValueError, match="itself writes"):
+        publish(ledger, key, out / "copies", {"digests": {}})
+
+
+# --- recovering --------------------------------------------------------------------------------------------
+
+
+def cut_short(monkeypatch, ledger, key, target, kind):
+    """A release whose process died before the ledger was told of `kind`."""
+
+    class DeadError(BaseException):
+        pass
+
+    append = Ledger.append
+
+    def dying(self, what, *arguments):
+        if what == kind:
+            raise DeadError
+        return append(self, what, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "append", dying)
+        patch.setattr(module, "_settle", lambda *_: "")
+        with pytest.raises(DeadError):
+            publish(ledger, key, target)
+    return ledger.unfinished()[-1]
+
+
+def test_a_folder_that_was_renamed_is_published(ledger, key, out, monkeypatch):
+    name = cut_short(monkeypatch, ledger, key, out / "copies", "published")
+    assert ledger.release(name).status == "unfinished"
+    assert recover(ledger) == {name: "published"}
+    assert names(out) == ["copies", "copies/ada.csv", "copies/bob.csv"]
+    assert ledger.release(name).status == "published"
+    assert recover(ledger) == {}
+
+
+def test_copies_without_an_entry_are_removed(ledger, key, out, monkeypatch):
+    name = cut_short(monkeypatch, ledger, key, out / "copies", "prepared")
+    assert f".veilmark-{name}/copies/ada.csv" in names(out)
+    assert recover(ledger) == {name: "aborted"}
+    assert names(out) == []
+
+
+def test_a_renamed_folder_that_was_changed_is_not_published(ledger, key, out, monkeypatch):
+    name = cut_short(monkeypatch, ledger, key, out / "copies", "published")
+    (out / "copies" / "ada.csv").write_text("changed")
+    assert recover(ledger) == {name: "aborted"}
+    assert names(out) == ["copies", "copies/ada.csv", "copies/bob.csv"]
+
+
+def test_the_same_files_of_another_release_are_not_taken_for_it(ledger, key, out, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_rename", lambda *_: None)
+        first = cut_short(patch, ledger, key, out / "copies", "published")
+    second = publish(ledger, key, out / "copies")
+    assert {r.id: r.status for r in ledger.releases()} == {first: "aborted", second: "published"}
+
+
+def test_a_release_in_the_making_is_left_alone(ledger, where, key, out):
+    with publishing(ledger, key, out / "copies", PUBLIC, SECRET) as doing:
+        assert recover(Ledger.open(where)) == {}
+        assert all_end_well([forked(recover, Ledger.open(where))])
+        assert doing.folder.exists()
+    assert ledger.release(doing.release).status == "published"
+
+
+def test_what_another_computer_has_begun_is_left_to_it(ledger, key, out, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(platform, "node", lambda: "elsewhere")
+        name = cut_short(patch, ledger, key, out / "copies", "prepared")
+    os.rename(out, out.with_name("unseen"))
+    assert recover(ledger) == {}
+    assert ledger.release(name).status == "unfinished"
+    os.rename(out.with_name("unseen"), out)
+    assert recover(ledger) == {name: "aborted"}
+
+
+def test_a_folder_that_is_gone_is_given_up_where_nobody_else_can_have_it(ledger, key, out, monkeypatch):
+    name = cut_short(monkeypatch, ledger, key, out / "copies", "prepared")
+    os.rename(out, out.with_name("unseen"))
+    assert recover(ledger) == ({name: "aborted"} if ledger.database.is_local else {})
+
+
+def test_a_forged_entry_removes_nothing_of_others(ledger, out):
+    (out / "mine").mkdir()
+    (out / "mine" / "x").touch()
+    (out / ".veilmark-r00000001").mkdir()
+    body = {"folder": str(out / "mine"), "host": platform.node(), "work": str(out), "digests": {"x": "0"}}
+    ledger.append("started", "r00000001", body)
+    ledger.append("prepared", "r00000001", body)
+    assert recover(ledger) == {"r00000001": "aborted"}
+    assert names(out) == ["mine", "mine/x"]
+
+
+def test_publishers_at_once(ledger, where, key, out):
+    def work(i):
+        mine = Ledger.open(where)
+        for j in range(3):
+            publish(mine, key, out / f"{i}-{j}")
+
+    assert all_end_well([forked(work, i) for i in range(4)])
+    assert {r.status for r in ledger.releases()} == {"published"}
+    found = ledger.verify(key, files=True)
+    assert (found.ok, found.entries, found.secrets, found.files) == (True, 36, 12, 24)
+
+
+# --- files -------------------------------------------------------------------------------------------------
+
+
+def test_files_are_compared_where_they_still_are(ledger, key, out):
+    publish(ledger, key, out / "one")
+    name = publish(ledger, key, out / "two")
+    assert ledger.verify(files=True).files == 4
+    (out / "one" / "ada.csv").unlink()
+    assert ledger.verify(files=True).files == 3
+    (out / "two" / "bob.csv").write_text("changed")
+    found = ledger.verify(files=True)
+    assert (found.ok, found.where) == (False, 5)
+    assert f"two/bob.csv' of release '{name}' is not as it was published" in found.what
+    assert ledger.verify().ok
+
+
+def test_a_release_that_lost_its_data_key(ledger, key, out):
+    name = publish(ledger, key, out / "one")
+    publish(ledger, key, out / "two")
+    edit(ledger, "DELETE FROM veilmark_wrapped_keys WHERE entry = 2")
+    with pytest.raises(DataError, match="data key of entry 2 is missing"):
+        ledger.secrets(name, key)
