@@ -140,7 +140,7 @@ def test_the_shorter_code_is_taken():
         (lambda: needed_length(5, 2, 0.0), "false accusation"),
         (lambda: needed_length(5, 2, power=1.0), "finding a leaker"),
         (lambda: needed_length(5, 2, kind="random"), "not known"),
-        (lambda: needed_length(5, 2, share_withheld=0.1), "0.3 to 0.5"),
+        (lambda: needed_length(5, 2, share_withheld=0.1), "0.4 to 0.5"),
         (lambda: needed_length(5, 2, deletions=1.0), "leave out"),
     ],
 )

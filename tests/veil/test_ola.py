@@ -20,14 +20,18 @@ from veilmark.privacy.models import (
     Alpha,
     BasicBeta,
     DeltaDisclosure,
+    DeltaPresence,
     DistinctL,
+    EnhancedBeta,
     EntropyL,
     KAnonymity,
+    KMap,
     RecursiveL,
     TCloseness,
     failing_classes,
 )
 from veilmark.utility.loss import METRICS
+from veilmark.veil.anonymize import link
 from veilmark.veil.ola import Ola, search
 
 HIERARCHIES = {"z": {"mask": 2}, "a": {"intervals": [2, 4]}, "g": None}
@@ -40,8 +44,13 @@ MODELS = {
     "k and t": [KAnonymity(2), TCloseness("s", 0.3, Sensitive())],
     "α": [Alpha("s", 0.6)],
     "β": [BasicBeta("s", 1.0)],
+    "k and enhanced β": [KAnonymity(2), EnhancedBeta("s", 1.0)],
     "δ": [DeltaDisclosure("s", 1.0)],
+    "k-map": [KMap(4)],
+    "δ-presence": [DeltaPresence(0.2, 0.7)],
+    "k-map, presence and l": [KMap(3), DeltaPresence(0.0, 0.8), DistinctL("s", 2)],
 }
+COMPARED = ("k-map", "δ-presence", "k-map, presence and l")
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +59,12 @@ def engine():
         yield engine
 
 
-def built(engine, rows):
+def built(engine, rows, people=None):
     table = pa.table({c: pa.array([r[c] for r in rows], pa.string()) for c in VALUES})
     classes = ClassTable.build(engine.open(table), ["z", "a", "g"], ["s"])
+    if people is not None:
+        others = pa.table({c: pa.array([r[c] for r in (*rows, *people)], pa.string()) for c in VALUES})
+        classes = link(classes, ClassTable.build(engine.open(others), ["z", "a", "g"]))
     specs = [parse_spec(HIERARCHIES[c]) if HIERARCHIES[c] else None for c in classes.columns]
     levels = [resolve(s, d, c) for s, d, c in zip(specs, classes.domains, classes.columns, strict=True)]
     return classes, levels
@@ -78,7 +90,7 @@ def slow_loss(metric, rows, labels_of, node, heights, leaves, widths, suppressed
             if metric == "precision":
                 total += 1 if out else node[c] / heights[c]
             elif metric == "lm":
-                total += 1 if out else (leaves[c][at_node[c][i]] - 1) / max(len(exact) - 1, 1)
+                total += 1 if out else (leaves[c][at_node[c][i]] - 1) / max(leaves[c].total() - 1, 1)
             elif metric == "gcp":
                 total += 1 if out else widths[c][at_node[c][i]]
             else:
@@ -86,8 +98,8 @@ def slow_loss(metric, rows, labels_of, node, heights, leaves, widths, suppressed
     return total if metric == "entropy" else total / (d * n)
 
 
-def exhaustive(rows, classes, levels, models, metric, limit):
-    """The least loss over all nodes, each tried on the rows."""
+def exhaustive(rows, classes, levels, models):
+    """Every node tried on the rows: how many it suppresses, and its loss by every metric."""
     names = classes.columns
     codes = [{t: i for i, t in enumerate(d.text.to_pylist())} for d in classes.domains]
     texts = [[of.of_values(n).to_pylist() for n in range(of.height + 1)] for of in levels]
@@ -95,20 +107,19 @@ def exhaustive(rows, classes, levels, models, metric, limit):
     def labels_of(row, node):
         return tuple(texts[i][level][codes[i][row[c]]] for i, (c, level) in enumerate(zip(names, node, strict=True)))
 
-    best = None
+    found = []
     for node in itertools.product(*(range(of.height + 1) for of in levels)):
         rolled = classes.roll_up(levels, node)
-        failing = failing_classes(models, rolled)
+        rolled = rolled.take(rolled.records > 0)
         keys = list(zip(*(rolled.texts(c) for c in names), strict=True))
-        bad = {k for k, f in zip(keys, failing, strict=True) if f}
+        bad = {k for k, f in zip(keys, failing_classes(models, rolled), strict=True) if f}
         suppressed = {i for i, r in enumerate(rows) if labels_of(r, node) in bad}
-        if len(suppressed) <= limit * len(rows) + 1e-9:
-            leaves = [Counter(texts[i][level]) for i, level in enumerate(node)]
-            widths = [_widths(classes.domains[i], texts[i][level]) for i, level in enumerate(node)]
-            heights = [of.height for of in levels]
-            loss = slow_loss(metric, rows, labels_of, node, heights, leaves, widths, suppressed)
-            best = loss if best is None else min(best, loss)
-    return best
+        leaves = [Counter(texts[i][level]) for i, level in enumerate(node)]
+        widths = [_widths(classes.domains[i], texts[i][level]) for i, level in enumerate(node)]
+        heights = [of.height for of in levels]
+        losses = {m: slow_loss(m, rows, labels_of, node, heights, leaves, widths, suppressed) for m in METRICS}
+        found.append((len(suppressed), losses))
+    return found
 
 
 def _widths(domain, labels):
@@ -131,19 +142,23 @@ ROWS = st.lists(st.fixed_dictionaries({c: st.sampled_from(v) for c, v in VALUES.
 
 
 @pytest.mark.parametrize("models", MODELS)
-@settings(max_examples=12)
-@given(rows=ROWS, metric=st.sampled_from(METRICS), limit=st.sampled_from([0.0, 0.1, 0.3]))
-def test_ola_finds_the_least_loss_of_all_nodes(engine, models, rows, metric, limit):
-    classes, levels = built(engine, rows)
-    want = exhaustive(rows, classes, levels, MODELS[models], metric, limit)
-    if want is None:
-        with pytest.raises(OptionError, match="No generalization reaches"):
-            search(classes, levels, MODELS[models], Ola(suppression=limit, loss=metric))
-        return
-    found = search(classes, levels, MODELS[models], Ola(suppression=limit, loss=metric))
-    assert found.loss == pytest.approx(want, rel=1e-9)
-    assert found.gap == 0
-    assert found.table.records[found.failing].sum() <= limit * len(rows) + 1e-9
+@settings(max_examples=10)
+@given(rows=ROWS, people=ROWS)
+def test_ola_finds_the_least_loss_of_all_nodes(engine, models, rows, people):
+    """For every loss, without suppression and with some."""
+    classes, levels = built(engine, rows, people if models in COMPARED else None)
+    nodes = exhaustive(rows, classes, levels, MODELS[models])
+    for metric, limit in itertools.product(METRICS, (0.0, 0.1, 0.3)):
+        passing = [losses[metric] for suppressed, losses in nodes if suppressed <= limit * len(rows) + 1e-9]
+        method = Ola(suppression=limit, loss=metric)
+        if not passing:
+            with pytest.raises(OptionError, match="No generalization reaches"):
+                search(classes, levels, MODELS[models], method)
+            continue
+        found = search(classes, levels, MODELS[models], method)
+        assert found.loss == pytest.approx(min(passing), rel=1e-9), (metric, limit)
+        assert found.gap == 0
+        assert found.table.records[found.failing].sum() <= limit * len(rows) + 1e-9
 
 
 def many_rows(count, seed=1):

@@ -220,7 +220,7 @@ def _check(
         raise OptionError(f"The probability of finding a leaker must lie between 0 and 1, not {power:g}.")
     if not 0 <= deletions < 1:
         raise OptionError(f"The share of classes that leakers leave out must lie between 0 and 1, not {deletions:g}.")
-    if not 0.3 <= share_withheld <= 0.5:
+    if not 0.4 <= share_withheld <= 0.5:
         raise OptionError(
-            f"How long a code must be is known for shares withheld from 0.3 to 0.5, not {share_withheld}."
+            f"How long a code must be is known for shares withheld from 0.4 to 0.5, not {share_withheld}."
         )

@@ -49,8 +49,10 @@ def mixing(present: np.ndarray, p: np.ndarray, coalition: int, kept: tuple[int, 
         chance = holders @ theta
         shows = theta * ((shown / chance) @ holders)
         hides = (1 - theta) * ((hidden / (1 - chance)) @ holders)
-        theta = ((shows + prior) / (shows + hides + 1)).clip(_FLOOR, 1 - _FLOOR)
+        before, theta = theta, ((shows + prior) / (shows + hides + 1)).clip(_FLOOR, 1 - _FLOOR)
         theta[0] = _ADDED
+        if np.abs(theta - before).max() < 1e-4:
+            break
     return theta
 
 
@@ -150,13 +152,10 @@ def _beside(code: Code, bits: np.ndarray, present: np.ndarray, alone: Scores) ->
     )
     without, with_other = to_steps(both.ravel()).reshape(both.shape)
     held = bits.astype(float)
-    sums = (held @ without)[:, None] + (
-        held * (with_other - without)
-    ) @ held.T  # row: who is tested, column: beside whom
     gain = without + held * (with_other - without)  # row: beside whom
-    mean = gain @ code.p
+    sums = held @ gain.T  # row: who is tested, column: beside whom
     deviation = np.sqrt(np.maximum(gain**2 @ (code.p * (1 - code.p)), 1e-12))
-    deviations = (sums - mean) / deviation
+    deviations = (sums - gain @ code.p) / deviation
     np.fill_diagonal(deviations, -np.inf)
     partner = deviations.argmax(axis=1)
     p_value, chosen, exact = np.minimum(2 * alone.p_value, 1.0), alone.beside.copy(), alone.exact.copy()
