@@ -341,6 +341,11 @@ def test_an_attribute_called_gid_is_refused():
         sliced(who, FSlip(1))
 
 
+def test_bars_in_labels_are_escaped_also_of_single_values():
+    who = people({"age": ["1", "2"]}, {"code": [["a|b"], ["c"]]})
+    assert sorted(sliced(who, FSlip(1)).sensitive[0]["code"].to_pylist()) == ["a\\|b", "c"]
+
+
 def test_missing_numbers_do_not_count_in_means():
     amounts = [[None], ["10"], ["20"], [None], ["35"], [None]]
     quasi = {"age": ["19", None, "17", "30", None, None], "sex": ["F", "F", "F", "M", "M", "M"]}

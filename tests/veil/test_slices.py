@@ -11,8 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from people import some_people
-from veilmark.veil.fslip import fingerprint_kinds
-from veilmark.veil.slices import commonest, diverse_slices, diversity, runs, union_of_slices
+from veilmark.veil.slices import commonest, diverse_slices, diversity, fingerprint_kinds, runs, union_of_slices
 
 
 def slow_diversity(slices: np.ndarray, kinds: list[np.ndarray]) -> float:

@@ -20,6 +20,9 @@ from veilmark.attack.labels import SAME, Meaning
 BLOCK = 1 << 22
 """So many scores are held at once."""
 
+SHARES = 1 << 40
+"""Shares that differ by less than one of so many parts are taken as the same."""
+
 
 @dataclass(frozen=True, eq=False)
 class Truth:
@@ -60,16 +63,33 @@ class Truth:
 def rightness(told: sparse.csr_array, meaning: Meaning, row: np.ndarray, truth: Truth) -> np.ndarray:
     """For each target the probability that the best guess is right; NaN where there is nothing to guess from.
 
-    `told` holds the weight of each label (column) for each question (row); `row` is each target's question, in order.
+    `told` holds the weight of each label (column) for each question (row); `row` is each target's question.
     """
-    result = np.full(len(row), np.nan)
+    first, same = _different(told)
+    told, row = told[first], same[row]
+    order = np.argsort(row, kind="stable")
+    ends = np.searchsorted(row[order], np.arange(len(first) + 1))
     cost = told.astype(bool).astype(np.float64) @ np.diff(meaning.told.indptr).astype(np.float64)
-    ends = np.searchsorted(row, np.arange(told.shape[0] + 1))
+    result = np.full(len(row), np.nan)
     for block in blocks(cost, BLOCK):
-        targets = np.arange(ends[block[0]], ends[block[-1] + 1])
+        targets = order[ends[block[0]] : ends[block[-1] + 1]]
         scores = _scores((told[block] @ meaning.told).tocsr(), meaning)
         result[targets] = _right(scores, row[targets] - block[0], truth.take(targets))
     return result
+
+
+def _different(told: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
+    """The first of the rows that tell the same, and for each row its place among these.
+
+    Rows are compared by sums of random marks, as often as a label has its share.
+    """
+    sums = np.asarray(told.sum(axis=1)).ravel()
+    row = np.repeat(np.arange(told.shape[0]), np.diff(told.indptr))
+    marks = np.random.default_rng(0).integers(1, 1 << 63, told.shape[1], dtype=np.uint64)
+    share = np.rint(told.data / sums[row] * SHARES).astype(np.uint64)
+    mixed = np.zeros(told.shape[0], dtype=np.uint64)
+    np.add.at(mixed, row, marks[told.indices] * share)
+    return np.unique(mixed, return_index=True, return_inverse=True)[1:]
 
 
 def _scores(weights: sparse.csr_array, meaning: Meaning) -> sparse.csr_array:

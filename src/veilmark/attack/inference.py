@@ -120,7 +120,6 @@ class Inference:
     def _judge(self, name: str, right: np.ndarray, told: sparse.csr_array, row: np.ndarray, truth: Truth) -> None:
         """Enter how right the guesses are of the targets whose question is a row (not -1) of what is told."""
         chosen = np.flatnonzero(row >= 0)
-        chosen = chosen[np.argsort(row[chosen], kind="stable")]
         right[chosen] = rightness(told, self.view.meanings[name], row[chosen], truth.take(chosen))
 
     def _ask(self, targets: np.ndarray, facts: Facts, quasi: bool) -> Question:
@@ -167,14 +166,17 @@ class _Table:
         shape = (questions, self.part.groups)
         told = sparse.coo_array((count[free], (place[free], group[free])), shape).tocsr() @ self.by_group
         place, group, count = place[~free], group[~free], count[~free]
+        cells, cell = np.unique(rows.of[place] * self.part.groups + group, return_inverse=True)
+        held = self._held(rows, cells // self.part.groups, cells % self.part.groups)
+        weights = (count * self.share[group], (place, cell))
+        return told + sparse.coo_array(weights, (questions, len(cells))).tocsr() @ held
+
+    def _held(self, rows: Fitting, of: np.ndarray, group: np.ndarray) -> sparse.csr_array:
+        """How often each label stands in the rows of a group that hold some facts, for pairs of both."""
         keys = np.repeat(np.arange(len(rows)), np.diff(rows.starts)) * self.part.rows + rows.found
-        base = rows.of[place] * self.part.rows
-        low = np.searchsorted(keys, base + self.part.starts[group])
-        length = np.searchsorted(keys, base + self.part.starts[group + 1]) - low
-        row = rows.found[np.repeat(low, length) + ranges(length)]
-        weight = np.repeat(count * self.share[group], length)
-        pairs = (weight, (np.repeat(place, length), row))
-        return told + sparse.coo_array(pairs, (questions, self.part.rows)).tocsr() @ self.by_row
+        low, high = (np.searchsorted(keys, of * self.part.rows + self.part.starts[group + end]) for end in (0, 1))
+        found = rows.found[np.repeat(low, high - low) + ranges(high - low)]
+        return _counted(found, np.append(0, np.cumsum(high - low)), self.part.rows) @ self.by_row
 
 
 def _counted(members: np.ndarray, starts: np.ndarray, size: int) -> sparse.csr_array:

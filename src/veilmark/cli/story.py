@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import json
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 from rich.console import Console
 
 from veilmark import workbench
@@ -20,7 +23,6 @@ from veilmark.study import Study
 
 PATIENTS = 5_000
 EXTRACT = 2_000
-TEXTS = {"zip": pa.string(), "patient_id": pa.string()}
 MATRIX = ",high,medium,low\nhigh,1,3,6\nmedium,,1,3\nlow,,,1\n"
 WEIGHTS: dict[str, dict[str, Any]] = {
     "diagnosis": {"042": 0.9, "295": 0.7, "303": 0.7, "304": 0.7, "default": 0.1},
@@ -28,6 +30,16 @@ WEIGHTS: dict[str, dict[str, Any]] = {
     "poverty": {"ahp": "poverty.csv"},
 }
 CLERKS, GREEDY = ("ann", "bob", "cyd"), "cyd"
+VOTERS, MEMBERS = 130_000, 6_500
+RECIPIENTS, LEAKER = ("ada", "bob", "cyd"), "bob"
+REGISTER: dict[str, Any] = {
+    "voter_id": "direct",
+    "zip": {"role": "quasi", "hierarchy": {"mask": 5}},
+    "gender": "quasi",
+    "yob": {"role": "quasi", "hierarchy": {"intervals": [2, 4, 8]}},
+    "race": "quasi",
+    "condition": "sensitive",
+}
 DAYS, WARD, GRAB = 25, 20, 1_500
 """How many days the log has, how many patients a clerk looks after, and how many the greedy one takes at the end."""
 
@@ -50,6 +62,8 @@ def tell(folder: Path, seed: int, quiet: bool = False) -> dict[str, Any]:
         "breach": story.leak(),
         "monitor": story.watch(),
         "release": story.anonymize(),
+        "copies": story.share(seed),
+        "trace": story.trace(),
     }
     write_text(report, console.export_html(clear=False))
     console.print("\n[bold]Done.[/bold] Open the report:", show.literal(report.resolve()), soft_wrap=True)
@@ -64,6 +78,7 @@ class Story:
         self.console = console
         self.data = folder / "visits.csv"
         self.weighted = folder / "study-with-weights.yaml"
+        self.ledger = folder / "demo-ledger.db"
         self.extracts = [folder / f"{name}.csv" for name in ("first", "young", "old")]
 
     def make_up(self, seed: int) -> int:
@@ -150,6 +165,47 @@ class Story:
         show_anonymize.anonymized(found, self.console)
         return found.to_dict()
 
+    def share(self, seed: int) -> dict[str, Any]:
+        from veilmark.cli import show_release
+        from veilmark.mark.plan import Marking
+        from veilmark.veil.ola import Ola
+
+        self.console.rule("Three recipients are to get a register: who gets which copy?")
+        people, members = self.folder / "voters.parquet", self.folder / "register.csv"
+        workbench.make_sample("voters", people, VOTERS, seed)
+        write_table(_register(pq.read_table(people), seed), members)
+        study = Study.of(members, REGISTER)
+        study.save(self.folder / "register.yaml")
+        self._say(f"A register of {MEMBERS:,} persons, and the {VOTERS:,} voters whom an attacker could link it to.")
+        options: list[str | Path] = ["--population", people, "--identity", "voter_id", "--recipients", ",".join(RECIPIENTS)]
+        options += ["--suppress", "0.05", "--collusion", "2", "--risk", "1:20"]
+        ledger, key, copies = self.ledger, self.folder / "demo-ledger.key", self.folder / "copies"
+        for old in (ledger, key):
+            old.unlink(missing_ok=True)
+        shutil.rmtree(copies, ignore_errors=True)
+        self._command(
+            "release", self.folder / "register.yaml", *options, "--ledger", ledger, "--key", key, "-o", copies
+        )
+        marking = Marking(RECIPIENTS, 5, collusion=2, risk=(1, 20))
+        job = workbench.Job(people, ("voter_id",), marking, method=Ola(0.05), seed=seed)
+        found = workbench.release(study, job, ledger, key, copies)
+        show_release.released(found, self.console)
+        return found.to_dict()
+
+    def trace(self) -> dict[str, Any]:
+        from veilmark.cli import show_release
+
+        self.console.rule("A file has surfaced: whose copy is it?")
+        leak = self.folder / "leak.csv"
+        copy = pa_csv.read_csv(self.folder / "copies" / f"{LEAKER}.csv", convert_options=_as_texts("zip", "yob"))
+        write_table(copy.slice(0, len(copy) * 7 // 10).drop_columns(["condition"]), leak)
+        self._say("Somebody offers a file with seven tenths of the rows, one column short.")
+        key = self.folder / "demo-ledger.key"
+        self._command("trace", "--file", leak, "--ledger", self.ledger, "--key", key)
+        found = workbench.trace(self.ledger, key, file=leak)
+        show_release.traced(found, self.console)
+        return {"accused": list(found.accused)}
+
     def _say(self, text: str) -> None:
         self.console.print(show.literal(text))
 
@@ -161,8 +217,21 @@ class Story:
         return workbench.open_study(self.weighted)
 
     def _visits(self) -> pa.Table:
-        options = pa_csv.ConvertOptions(strings_can_be_null=True, column_types=TEXTS)
-        return pa_csv.read_csv(self.data, convert_options=options)
+        return pa_csv.read_csv(self.data, convert_options=_as_texts("zip", "patient_id"))
+
+
+def _as_texts(*columns: str) -> pa_csv.ConvertOptions:
+    return pa_csv.ConvertOptions(strings_can_be_null=True, column_types=dict.fromkeys(columns, pa.string()))
+
+
+def _register(voters: pa.Table, seed: int) -> pa.Table:
+    """Some of the voters, each with a condition."""
+    rng = np.random.default_rng(seed)
+    members = voters.take(np.sort(rng.choice(len(voters), MEMBERS, replace=False)))
+    conditions = np.array(["asthma", "diabetes", "hypertension", "none"])[
+        rng.choice(4, MEMBERS, p=[0.2, 0.1, 0.3, 0.4])
+    ]
+    return members.select(["voter_id", "zip", "gender", "yob", "race"]).append_column("condition", pa.array(conditions))
 
 
 def _extracts(visits: pa.Table) -> list[pa.Table]:

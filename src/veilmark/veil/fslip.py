@@ -32,7 +32,7 @@ from veilmark.utility.sliced import amounts, attribute_ncp, is_amount, nil, sa_n
 from veilmark.veil.correlation import correlations, read_groups
 from veilmark.veil.mondrian import partition
 from veilmark.veil.sliced import GID, Sliced, fingerprint_texts
-from veilmark.veil.slices import diverse_slices, diversity, runs, union_of_slices
+from veilmark.veil.slices import diverse_slices, diversity, fingerprint_kinds, ranks, runs, union_of_slices
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,11 @@ def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: FS
     """The persons' release; `levels` has the hierarchy of every quasi-identifier and sensitive attribute."""
     _check(persons, method)
     facets = {name: _facet(persons, levels, name) for name in persons.sensitive}
+    if method.preset == "strict":
+        _check_diverse(list(facets.values()), method.l)
     _note_bare([name for name, facet in facets.items() if not facet.numeric and levels[name].height < 2])
     found = correlations(persons, amounts(persons, levels)) if method.groups is None else None
-    groups = read_groups(method.groups, list(facets)) if method.groups is not None else found.groups() if found else ()
+    groups = found.groups() if found else read_groups(method.groups or (), list(facets))
     sizes = _sizes(method, len(groups))
     *rngs, last = np.random.default_rng(method.seed).spawn(len(groups) + 1)
     with ThreadPoolExecutor(2) as workers:
@@ -169,36 +171,6 @@ def _note_bare(names: Sequence[str]) -> None:
         )
 
 
-def fingerprint_kinds(column: Fingerprints) -> np.ndarray:
-    """As `Fingerprints.kinds`, far faster for long arrays: as many codes as fit into one integer at a time."""
-    if column.single:
-        return column.values
-    bits = (len(column.domain) + 1).bit_length()
-    fit, longest = 63 // bits, int(column.lengths.max(initial=0))
-    kinds = np.zeros(len(column), dtype=np.int64)
-    for first in range(0, longest, fit):
-        longer = np.flatnonzero(column.lengths > first)
-        word = np.zeros(len(longer), dtype=np.int64)
-        for place in range(first, min(first + fit, longest)):
-            there = column.lengths[longer] > place
-            codes = column.values[column.starts[longer[there]] + place].astype(np.int64) + 1
-            word[there] |= codes << bits * (first + fit - 1 - place)
-        rank, count = _ranks(word)
-        kinds *= count + 1
-        kinds[longer] += rank + 1
-        kinds = _ranks(kinds)[0] if first else kinds - 1
-    return kinds
-
-
-def _ranks(keys: np.ndarray) -> tuple[np.ndarray, int]:
-    """The rank of each key among the distinct ones, and how many these are."""
-    order = np.argsort(keys)
-    changes = np.diff(keys[order], prepend=keys[order[:1]]) != 0
-    ranks = np.empty(len(keys), dtype=np.int64)
-    ranks[order] = np.cumsum(changes)
-    return ranks, int(changes.sum()) + min(len(keys), 1)
-
-
 def _packed(keys: Sequence[np.ndarray]) -> np.ndarray:
     return keys[0] if len(keys) == 1 else pack(keys, [int(of.max()) + 1 for of in keys])[0]
 
@@ -219,34 +191,42 @@ class _Cut:
 
 def _cut(facets: Sequence[Facet], size: int | None, method: FSlip, rng: np.random.Generator) -> _Cut:
     size = min(size or frequency(facets), len(facets[0].column))
-    kinds = [facet.kinds for facet in facets]
-    if method.preset == "paper":
-        order = np.lexsort(_sort_keys(facets)[::-1])
+    strict = method.preset == "strict"
+    order = rng.permutation(len(facets[0].column)) if strict else np.lexsort(_sort_keys(facets)[::-1])
+    if strict:
+        found = _strict_slices(facets, size, method, rng, order)
+        slices = rng.permutation(int(found.max()) + 1)[found]
+    else:
         slices = np.empty(len(order), dtype=np.int64)
         slices[order] = runs(len(order), size)
-        rows, names = order, np.arange(len(order))
-    else:
-        _check_diverse(facets, method.l)
-        rows = rng.permutation(len(kinds[0]))
-        slices = _strict_slices(facets, size, method, rng, rows)
-        names = rng.permutation(int(slices.max()) + 1)
     count = int(slices.max()) + 1
-    slices = names[:count][slices]
     means = {facet.name: _means(facet, slices, count) for facet in facets if facet.numeric}
     unions = {facet.name: union_of_slices(facet.column, slices, count) for facet in facets if facet.several}
-    shown = slices[rows]
-    columns: dict[str, Any] = {GID: pa.array(shown + 1)}
-    for facet in facets:
-        if facet.numeric:
-            columns[facet.name] = pa.array(means[facet.name][shown], from_pandas=True)
-        elif facet.several:
-            columns[facet.name] = _take(fingerprint_texts(unions[facet.name]), shown)
-        else:
-            columns[facet.name] = facet.column.domain.text.take(pa.array(facet.column.values[rows]))
-    if len(columns) <= len(facets):
-        raise OptionError(f"A sensitive attribute is called '{GID}', as the number of a slice. Rename that column.")
+    table = _table(facets, order, slices[order], means, unions)
     added = [_added(facet.column, unions[facet.name], slices) for facet in facets if facet.several]
-    return _Cut(facets, size, diversity(slices, kinds), slices, count, pa.table(columns), means, added)
+    return _Cut(facets, size, diversity(slices, [facet.kinds for facet in facets]), slices, count, table, means, added)
+
+
+def _table(
+    facets: Sequence[Facet],
+    rows: np.ndarray,
+    slices: np.ndarray,
+    means: Mapping[str, np.ndarray],
+    unions: Mapping[str, Fingerprints],
+) -> pa.Table:
+    """What is published of a group: these persons in this order, with the slice of each."""
+    columns: dict[str, Any] = {GID: pa.array(slices + 1)}
+    for facet in facets:
+        if facet.name == GID:
+            raise OptionError(f"A sensitive attribute is called '{GID}', as the number of a slice. Rename that column.")
+        if facet.numeric:
+            columns[facet.name] = pa.array(means[facet.name][slices], from_pandas=True)
+        elif facet.several:
+            columns[facet.name] = _take(fingerprint_texts(unions[facet.name]), slices)
+        else:
+            own = Fingerprints.of_codes(facet.column.domain, facet.column.values[rows])
+            columns[facet.name] = fingerprint_texts(own)
+    return pa.table(columns)
 
 
 def _take(texts: pa.Array, chosen: np.ndarray) -> pa.Array:
@@ -274,15 +254,15 @@ def _strict_slices(
 
 
 def _check_diverse(facets: Sequence[Facet], l: float) -> None:  # noqa: E741
-    for facet in facets:
-        often, persons = int(np.bincount(facet.kinds).max()), len(facet.kinds)
-        if often * l > persons + 1e-9:
-            most = np.floor(persons / often * 100) / 100
-            raise OptionError(
-                f"{often:,} of {persons:,} persons have the same value of '{facet.name}', so that no slicing is "
-                f"{l:g}-diverse: in some slice it would be more than 1/{l:g}. The largest l possible is {most:g}; or give "
-                f"'{facet.name}' another role."
-            )
+    """The table as a single slice must be l-diverse, or no slicing is."""
+    often = [int(np.bincount(facet.kinds).max()) for facet in facets]
+    worst, most, persons = facets[int(np.argmax(often))].name, max(often), len(facets[0].kinds)
+    if most * l > persons + 1e-9:
+        raise OptionError(
+            f"{most:,} of {persons:,} persons have the same value of '{worst}', so that no slicing is {l:g}-diverse: in "
+            f"some slice it would be more than 1/{l:g}. The largest l possible is {np.floor(persons / most * 100) / 100:g}; "
+            f"or give '{worst}' another role."
+        )
 
 
 def frequency(facets: Sequence[Facet]) -> int:
@@ -294,7 +274,7 @@ def frequency(facets: Sequence[Facet]) -> int:
         often = np.concatenate([np.bincount(of) for of in beside])
     else:
         keys = several or [facet.rough for facet in facets]
-        often = np.bincount(keys[0] if len(keys) == 1 else _ranks(_packed(keys))[0])
+        often = np.bincount(keys[0] if len(keys) == 1 else ranks(_packed(keys))[0])
     often = often[often > 1]
     if not len(often):
         return 2

@@ -318,3 +318,33 @@ def _distinct(keys: np.ndarray, bound: int) -> np.ndarray:
         return np.flatnonzero(present)
     keys.sort()
     return keys[_runs_of(keys)[0]]
+
+
+def fingerprint_kinds(column: Fingerprints) -> np.ndarray:
+    """As `Fingerprints.kinds`, far faster for long arrays: as many codes as fit into one integer at a time."""
+    if column.single:
+        return column.values
+    bits = (len(column.domain) + 1).bit_length()
+    fit, longest = 63 // bits, int(column.lengths.max(initial=0))
+    kinds = np.zeros(len(column), dtype=np.int64)
+    for first in range(0, longest, fit):
+        longer = np.flatnonzero(column.lengths > first)
+        word = np.zeros(len(longer), dtype=np.int64)
+        for place in range(first, min(first + fit, longest)):
+            there = column.lengths[longer] > place
+            codes = column.values[column.starts[longer[there]] + place].astype(np.int64) + 1
+            word[there] |= codes << bits * (first + fit - 1 - place)
+        rank, count = ranks(word)
+        kinds *= count + 1
+        kinds[longer] += rank + 1
+        kinds = ranks(kinds)[0] if first else kinds - 1
+    return kinds
+
+
+def ranks(keys: np.ndarray) -> tuple[np.ndarray, int]:
+    """The rank of each key among the distinct ones, and how many these are."""
+    order = np.argsort(keys)
+    changes = np.diff(keys[order], prepend=keys[order[:1]]) != 0
+    ranks = np.empty(len(keys), dtype=np.int64)
+    ranks[order] = np.cumsum(changes)
+    return ranks, int(changes.sum()) + min(len(keys), 1)

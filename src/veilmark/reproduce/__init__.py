@@ -1,0 +1,1 @@
+"""The papers' printed tables beside what veilmark makes of the same data."""

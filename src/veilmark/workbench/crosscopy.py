@@ -1,0 +1,142 @@
+"""The verb crosscopy: how well a coalition tells the decoys in its copies from real classes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from veilmark.attack.compatible import fitting_classes
+from veilmark.attack.crosscopy import Scope, Sight, features, look, tell, truth
+from veilmark.attack.labels import Labels
+from veilmark.attack.view import View
+from veilmark.classes import ClassTable
+from veilmark.engines.duckdb import DuckDB
+from veilmark.errors import DataError, OptionError, StudyError, listing
+from veilmark.hierarchy import resolve
+from veilmark.ledger import Release
+from veilmark.ledger.files import digest
+from veilmark.mark.discover import union_domain
+from veilmark.study import Study
+from veilmark.trace.evidence import Marked
+from veilmark.workbench.ledger import key_of, open_to_read
+from veilmark.workbench.sources import engine_of, open_other, open_source
+
+File = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class CrossCopy:
+    """What a coalition can tell. `recipients` are those whose copies they are, where the files are as published;
+    `seen_once` is of the classes in one of its copies alone, `all` of all their classes; `foreign` classes are in copies,
+    but not in the release, and left out."""
+
+    release: str
+    copies: tuple[str, ...]
+    recipients: tuple[str | None, ...]
+    seen_once: Scope
+    all: Scope
+    foreign: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "release": self.release,
+            "copies": list(self.copies),
+            "recipients": list(self.recipients),
+            "seen_once": self.seen_once.to_dict(),
+            "all": self.all.to_dict(),
+            "foreign": self.foreign,
+        }
+
+
+def cross_copy(
+    ledger: File,
+    key: File,
+    release: str,
+    copies: Sequence[File],
+    population: Any = None,
+    study: Study | None = None,
+    seed: int = 1,
+) -> CrossCopy:
+    """Give the attacker some copies of a release and, if it has one, a `population`; `study` then says how values become
+    labels."""
+    if not copies:
+        raise OptionError("Name at least one copy: --copies ada.csv,bob.csv.")
+    if population is not None and study is None:
+        raise OptionError("With --population, give the study too: --study study.yaml. It says how values become labels.")
+    book = open_to_read(ledger)
+    found = book.release(release)
+    marked = Marked.of(found.id, book.secrets(found.id, key_of(book, key)))
+    sight = look(_read(copies), marked.columns)
+    kind = truth(sight, marked.classes, [[row[c] for c in marked.columns] for of in marked.decoys.values() for row in of])
+    if (kind < 0).all():
+        raise DataError(f"The copies hold no class of release {found.id}. Give copies of that release.")
+    linked = None if population is None or study is None else _linked(study, population, sight, marked.columns)
+    seen = features(sight, linked)
+    known = kind >= 0
+    once = tell(seen, kind, known & (sight.presence == 1), seed)
+    names = tuple(os.fspath(copy) for copy in copies)
+    return CrossCopy(
+        found.id, names, _recipients(found, names), once, tell(seen, kind, known, seed), int((~known).sum())
+    )
+
+
+def _read(copies: Sequence[File]) -> list[pa.Table]:
+    tables = []
+    with DuckDB() as engine:
+        for copy in copies:
+            table = engine.open(os.fspath(copy))
+            tables.append(table.query(f"SELECT * FROM {table.name}"))
+            if not len(tables[-1]):
+                raise DataError(f"'{copy}' has column names but no records.")
+    return tables
+
+
+def _recipients(release: Release, copies: Sequence[str]) -> tuple[str | None, ...]:
+    """Whose copies these are, by their digests."""
+    who = {
+        release.digests.get(Path(str(given["file"])).name): str(given["name"])
+        for given in release.public.get("recipients", [])
+    }
+    found = [digest(Path(copy)) for copy in copies]
+    twice = [copy for i, copy in enumerate(copies) if found[i] in found[:i]]
+    if twice:
+        raise OptionError(f"{listing(twice)} is the same file as one before it. Give each copy once.")
+    return tuple(who.get(one) for one in found)
+
+
+def _linked(study: Study, population: Any, sight: Sight, columns: Sequence[str]) -> np.ndarray:
+    """How many of the population each class links to."""
+    lacking = [name for name in columns if name not in study.quasi]
+    if lacking:
+        raise StudyError(f"The release has the quasi-identifier {listing(lacking)}, which {study.name} does not have.")
+    with engine_of(study) as engine:
+        table = open_other(engine, study, population, columns)
+        people = ClassTable.build(table, columns)
+        source = open_source(engine, study)
+        domains = [union_domain(own, source.domain(c)) for c, own in zip(columns, people.domains, strict=True)]
+    view, values = _view(study, sight, columns, people, domains)
+    sets = fitting_classes(view, values, len(people))
+    persons = np.bincount(sets.of, weights=people.size, minlength=len(sets))
+    return np.bincount(sets.members, weights=np.repeat(persons, np.diff(sets.starts)), minlength=len(sight))
+
+
+def _view(
+    study: Study, sight: Sight, columns: Sequence[str], people: ClassTable, domains: Sequence[Any]
+) -> tuple[View, Mapping[str, np.ndarray]]:
+    """The copies' classes, their labels read by the study's hierarchies, and the population's values."""
+    quasi, codes, values = {}, [], {}
+    for i, (name, domain) in enumerate(zip(columns, domains, strict=True)):
+        levels = resolve(study.spec.attributes[name].hierarchy, domain, name, study.folder)
+        labels = sight.labels[i].unique()
+        quasi[name] = Labels.read(labels, domain, levels)
+        codes.append(np.asarray(pa.compute.index_in(sight.labels[i], labels)))
+        values[name] = domain.codes_of(people.domains[i].text)[people.codes[i]]
+    size = sight.size
+    everybody = np.arange(len(sight))[None, :]
+    return View(quasi, np.array(codes), everybody, size, (), {}, False), values
