@@ -50,8 +50,8 @@ def test_tail_equals_enumeration(given_terms):
     tail, exact = null.tail(at)
     assert exact
     assert (tail * UP >= truth).all()
-    assert tail == pytest.approx(truth, rel=1e-8)
-    assert (null.chernoff(at) * (1 + 1e-9) >= tail).all()
+    assert (tail <= truth * (1 + 2e-9) + 3e-10 * null.chernoff(at)).all()
+    assert (null.chernoff(at) >= tail).all()
     assert null.mean == pytest.approx((sums * chance).sum(), abs=1e-9)
     assert null.deviation**2 == pytest.approx((sums**2 * chance).sum() - null.mean**2, abs=1e-7)
 

@@ -15,10 +15,9 @@ import numpy as np
 import pyarrow as pa
 from scipy import optimize, special, stats
 
-from veilmark.attack.harness import Z, AttackResult, wilson
+from veilmark.attack.harness import AttackResult, Z, wilson
 from veilmark.cells import CellIndex, number, pack
 from veilmark.domain import Domain, as_text
-from veilmark.errors import DataError, listing
 
 ALL = "combined"
 FOLDS, REPEATS = 5, 5
@@ -52,13 +51,7 @@ class Sight:
 
 
 def look(copies: Sequence[pa.Table], quasi: Sequence[str]) -> Sight:
-    """Lay copies side by side."""
-    for table in copies:
-        lacking = [name for name in quasi if name not in table.column_names]
-        if lacking:
-            raise DataError(
-                f"A copy has no column {listing(lacking)}, which its release has. Give the copies as they are."
-            )
+    """Lay copies side by side; all have the quasi-identifiers."""
     shared = [name for name in copies[0].column_names if all(name in table.column_names for table in copies)]
     coded = {name: _coded(copies, name) for name in shared}
     keys, bound = pack(np.array([coded[name][1] for name in quasi]), [len(coded[name][0]) for name in quasi])
@@ -85,7 +78,7 @@ def truth(sight: Sight, real: Sequence[Sequence[str | None]], decoys: Sequence[S
     """1 for a decoy class, 0 for a real one, -1 for one that the release does not have."""
     rows = [*real, *dict.fromkeys(map(tuple, decoys))]
     domains, codes = [], []
-    for i, labels in enumerate(sight.labels):
+    for i in range(len(sight.labels)):
         texts = pa.array([row[i] for row in rows], pa.string())
         domains.append(Domain.of(texts.unique()))
         codes.append(domains[-1].codes_of(texts))
@@ -209,17 +202,18 @@ def tell(found: Mapping[str, np.ndarray], decoy: np.ndarray, chosen: np.ndarray,
     by = {}
     if min(decoys, classes - decoys) > 1:
         by = {name: judge(values[chosen], is_decoy) for name, values in found.items()}
-        ranks = np.stack([_ranks(values[chosen]) for values in found.values()], axis=1)
-        by[ALL] = judge(cross_validated(ranks, is_decoy, seed), is_decoy, turn=False)
+        columns = np.stack([_standardized(values[chosen]) for values in found.values()], axis=1)
+        by[ALL] = judge(cross_validated(columns, is_decoy, seed), is_decoy, turn=False)
     return Scope(classes, decoys, decoys / classes if classes else 0.0, by)
 
 
-def _ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks from -1 to 1, so that no odd value outweighs the others."""
-    return (2 * stats.rankdata(values) - 1) / len(values) - 1
+def _standardized(values: np.ndarray) -> np.ndarray:
+    """In standard deviations from the mean, no more than four, so that one odd value does not outweigh the others."""
+    spread = values.std()
+    return np.clip((values - values.mean()) / spread, -4, 4) if spread > 0 else np.zeros(len(values))
 
 
-def cross_validated(ranks: np.ndarray, is_decoy: np.ndarray, seed: int) -> np.ndarray:
+def cross_validated(columns: np.ndarray, is_decoy: np.ndarray, seed: int) -> np.ndarray:
     """How suspicious each class is by a logistic regression on other classes."""
     folds = min(FOLDS, int(is_decoy.sum()), int((~is_decoy).sum()))
     random = np.random.default_rng(seed)
@@ -230,7 +224,7 @@ def cross_validated(ranks: np.ndarray, is_decoy: np.ndarray, seed: int) -> np.nd
             fold[kind] = random.permutation(np.arange(int(kind.sum())) % folds)
         for i in range(folds):
             test = fold == i
-            score[test] += ranks[test] @ _logistic(ranks[~test], is_decoy[~test])
+            score[test] += columns[test] @ _logistic(columns[~test], is_decoy[~test])
     return np.round(score, 9)
 
 

@@ -7,6 +7,7 @@ is not known already; of several with the same, one at random, so that each coun
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,8 +21,8 @@ from veilmark.attack.labels import SAME, Meaning
 BLOCK = 1 << 22
 """So many scores are held at once."""
 
-SHARES = 1 << 40
-"""Shares that differ by less than one of so many parts are taken as the same."""
+DENSE = 1 / 8
+"""Above this share of points with some weight, scores are held in a full matrix."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,11 @@ class Truth:
 
     def __len__(self) -> int:
         return len(self.starts) - 1
+
+    @property
+    def asked(self) -> np.ndarray:
+        """The targets of whom there is something to guess."""
+        return np.diff(self.starts) > 0
 
     @classmethod
     def of(
@@ -65,35 +71,22 @@ def rightness(told: sparse.csr_array, meaning: Meaning, row: np.ndarray, truth: 
 
     `told` holds the weight of each label (column) for each question (row); `row` is each target's question.
     """
-    first, same = _different(told)
-    told, row = told[first], same[row]
-    order = np.argsort(row, kind="stable")
-    ends = np.searchsorted(row[order], np.arange(len(first) + 1))
-    cost = told.astype(bool).astype(np.float64) @ np.diff(meaning.told.indptr).astype(np.float64)
     result = np.full(len(row), np.nan)
+    order = np.argsort(row, kind="stable")
+    ends = np.searchsorted(row[order], np.arange(told.shape[0] + 1))
+    cost = told.astype(bool).astype(np.float64) @ np.diff(meaning.told.indptr).astype(np.float64)
     for block in blocks(cost, BLOCK):
         targets = order[ends[block[0]] : ends[block[-1] + 1]]
-        scores = _scores((told[block] @ meaning.told).tocsr(), meaning)
-        result[targets] = _right(scores, row[targets] - block[0], truth.take(targets))
+        mine = truth.take(targets)
+        scores = _scores((told[block] @ meaning.told).tocsr(), meaning, only_best=not len(mine.known))
+        result[targets] = _right(scores, row[targets] - block[0], mine)
     return result
 
 
-def _different(told: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
-    """The first of the rows that tell the same, and for each row its place among these.
-
-    Rows are compared by sums of random marks, as often as a label has its share.
-    """
-    sums = np.asarray(told.sum(axis=1)).ravel()
-    row = np.repeat(np.arange(told.shape[0]), np.diff(told.indptr))
-    marks = np.random.default_rng(0).integers(1, 1 << 63, told.shape[1], dtype=np.uint64)
-    share = np.rint(told.data / sums[row] * SHARES).astype(np.uint64)
-    mixed = np.zeros(told.shape[0], dtype=np.uint64)
-    np.add.at(mixed, row, marks[told.indices] * share)
-    return np.unique(mixed, return_index=True, return_inverse=True)[1:]
-
-
-def _scores(weights: sparse.csr_array, meaning: Meaning) -> sparse.csr_array:
+def _scores(weights: sparse.csr_array, meaning: Meaning, only_best: bool) -> sparse.csr_array:
     """What each point scores: its own weight, of numbers with all within the tolerance."""
+    if meaning.tolerance and only_best and weights.nnz > DENSE * math.prod(weights.shape):
+        return _best_scores(weights, meaning)
     weights.sort_indices()
     if not meaning.tolerance:
         return weights
@@ -103,6 +96,18 @@ def _scores(weights: sparse.csr_array, meaning: Meaning) -> sparse.csr_array:
     low = np.searchsorted(keys, row * size + meaning.low[weights.indices])
     high = np.searchsorted(keys, row * size + meaning.high[weights.indices], "right")
     return sparse.csr_array((sums[high] - sums[low], weights.indices, weights.indptr), weights.shape)
+
+
+def _best_scores(weights: sparse.csr_array, meaning: Meaning) -> sparse.csr_array:
+    """The same by a full matrix, which is quicker where many points have some weight; only the best are kept."""
+    own = weights.toarray()
+    sums = np.zeros((own.shape[0], own.shape[1] + 1))
+    np.cumsum(own, axis=1, out=sums[:, 1:])
+    scores = sums[:, meaning.high + 1]
+    scores -= sums[:, meaning.low]
+    scores[own == 0] = 0
+    scores[scores < scores.max(axis=1, keepdims=True) * (1 - SAME)] = 0
+    return sparse.csr_array(scores)
 
 
 def _keys(matrix: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:

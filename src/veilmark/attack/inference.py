@@ -52,42 +52,41 @@ class Inference:
         for first in range(0, len(facts), TARGETS):
             targets = np.arange(first, min(first + TARGETS, len(facts)))
             some = facts.take(targets)
-            truths = {name: self._truth(name, targets, some) for name in self.view.meanings}
+            truths = {name: self._truth(name, targets, some, same) for name in self.view.meanings}
             right = self._attack(targets, some, quasi, truths)
             for name, truth in truths.items():
-                asked = self._asked(name, truth, some, same)
                 control = self._control(name, truth)
-                found = np.where(np.isnan(right[name]), control, right[name])
-                outcome.attack[name][targets[asked]] = found[asked]
-                outcome.control[name][targets[asked]] = control[asked]
+                outcome.attack[name][targets] = np.where(np.isnan(right[name]), control, right[name])
+                outcome.control[name][targets] = control
         return outcome
 
-    def _truth(self, name: str, targets: np.ndarray, facts: Facts) -> Truth:
-        """What is known and what is left to guess of an attribute."""
+    def _truth(self, name: str, targets: np.ndarray, facts: Facts, same: bool) -> Truth:
+        """What is known and what is to be guessed of an attribute."""
         mine = self.persons.sensitive[name].take(targets)
         person, fact = np.nonzero(facts.attribute == facts.names.index(name))
         value = facts.value[person, fact]
-        left = ~np.isin(mine.owner * len(mine.domain) + mine.values, person * len(mine.domain) + value)
+        if same:
+            left = ~np.isin(mine.owner * len(mine.domain) + mine.values, person * len(mine.domain) + value)
+        else:
+            left = ~np.isin(mine.owner, person)
         starts = np.append(0, np.cumsum(np.bincount(mine.owner[left], minlength=len(targets))))
         return Truth.of(self.view.meanings[name], starts, mine.values[left], person, value)
-
-    def _asked(self, name: str, truth: Truth, facts: Facts, same: bool) -> np.ndarray:
-        left = np.diff(truth.starts) > 0
-        return left if same else left & ~(facts.attribute == facts.names.index(name)).any(axis=1)
 
     def _control(self, name: str, truth: Truth) -> np.ndarray:
         """The guess of somebody who has the release, and knows neither the target's class nor a fact."""
         j = self.view.part_of(name)
         count = np.bincount(self.view.links[1 + j], weights=self.view.count, minlength=self.view.parts[j].groups)
         told = sparse.csr_array(count[None, :]) @ self._tables[name].by_group
-        return rightness(told, self.view.meanings[name], np.zeros(len(truth), dtype=np.int64), truth)
+        result = np.full(len(truth), np.nan)
+        self._judge(name, result, told, np.zeros(len(truth), dtype=np.int64), truth)
+        return result
 
     def _attack(
         self, targets: np.ndarray, facts: Facts, quasi: bool, truths: Mapping[str, Truth]
     ) -> dict[str, np.ndarray]:
         """With the facts; where these lead nowhere, without."""
         right = self._guess(targets, facts, quasi, truths)
-        if quasi and facts.attribute.size and any(np.isnan(found).any() for found in right.values()):
+        if quasi and facts.attribute.size and any((np.isnan(right[n]) & truths[n].asked).any() for n in truths):
             without = self._guess(targets, no_facts(facts.names, len(facts)), quasi, truths)
             right = {name: np.where(np.isnan(found), without[name], found) for name, found in right.items()}
         return right
@@ -118,8 +117,9 @@ class Inference:
         return self._finders[self.view.part_of(name)].find(own)
 
     def _judge(self, name: str, right: np.ndarray, told: sparse.csr_array, row: np.ndarray, truth: Truth) -> None:
-        """Enter how right the guesses are of the targets whose question is a row (not -1) of what is told."""
-        chosen = np.flatnonzero(row >= 0)
+        """Enter how right the guesses are of targets of whom there is something to guess, and whose question is a row
+        (not -1) of what is told."""
+        chosen = np.flatnonzero((row >= 0) & truth.asked)
         right[chosen] = rightness(told, self.view.meanings[name], row[chosen], truth.take(chosen))
 
     def _ask(self, targets: np.ndarray, facts: Facts, quasi: bool) -> Question:

@@ -55,7 +55,7 @@ class Detectability:
         return self.curve[-1][1] if self.curve else None
 
     def to_dict(self) -> dict[str, Any]:
-        sizes = [bin.to_dict() for bin in self.sizes]
+        sizes = [of.to_dict() for of in self.sizes]
         return {**vars(self), "highest": self.highest, "sizes": sizes, "curve": [list(p) for p in self.curve]}
 
 
@@ -199,12 +199,14 @@ def _removal(linked: Linked, marking: Marking, strategy: Strategy, rng: np.rando
     names, covers = len(marking.recipients), marking.covers
     fit = len(_fitting(linked, marking.k, strategy, released))
     withheld = (names - 1) * covers
-    bound = (int(marking.budget * fit) // covers, fit // covers) if covers else (None, None)
+    within = int(marking.budget * fit) // covers if covers else None
+    at_most = fit // covers if covers else None
     if names * covers > len(released):
-        return Removal(strategy, fit, *bound, withheld, None, None, None)
+        return Removal(strategy, fit, within, at_most, withheld, None, None, None)
     drawn = _rounds(linked, marking, strategy, released, rng, rounds)
     records, loss = max(_worst_copy(linked, own) for own in drawn)
-    return Removal(strategy, fit, *bound, withheld, records, records / max(int(linked.published.sum()), 1), loss)
+    share = records / max(int(linked.published.sum()), 1)
+    return Removal(strategy, fit, within, at_most, withheld, records, share, loss)
 
 
 def _fitting(linked: Linked, k: int, strategy: Strategy, released: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from veilmark.errors import OptionError
 _WORK = 1 << 24  # the largest product of distinct terms and grid points for which a tail is computed exactly
 _LEAST = 1e-300  # smaller probabilities are rounded up to this
 _ROUNDING = 1e-9  # added to the logarithm of a probability, above any rounding error in it
-_SLACK = 1e-11  # added to an exact tail, as a share of Chernoff's bound; measured errors are below 1e-12
+_SLACK = 1e-11  # added to an exact tail, as a share of the bound by its tilt; measured errors are below 1e-12
 
 
 @dataclass(frozen=True, eq=False)

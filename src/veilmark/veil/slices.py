@@ -23,8 +23,10 @@ import numpy as np
 from veilmark.cells import DENSE_LIMIT, number
 from veilmark.persons import Fingerprints
 
-DEALS = 3
-"""In so many ways a block is dealt."""
+WAYS = 3
+"""In so many ways a block is dealt, at first in the one that keeps like with like."""
+FEW = 0.25
+"""Another way is tried where a larger share of a block's persons is left."""
 GOLDEN = (5**0.5 - 1) / 2
 TRIES = 16
 """So many slices a hand, and then a person, is added to on trial."""
@@ -150,37 +152,30 @@ class _Dealing:
         self.slices, self.count = block.copy(), self.blocks
 
     def run(self, rng: np.random.Generator) -> np.ndarray:
-        """The slice of each position, numbered from 0."""
-        pool, hand = self._deal_best(rng)
-        if len(pool):
-            left = self._left(pool, hand)
+        """The slice of each position, numbered from 0.
+
+        A block is dealt in another way when one leaves many, or some that fit nowhere.
+        """
+        sizes = np.bincount(self.block)
+        rows = np.flatnonzero((sizes >= 2 * self.size)[self.block])
+        for way in range(WAYS):
+            left = self._dealt(rows, way, rng)
+            many = np.bincount(self.block[left.pool], minlength=self.blocks) > FEW * sizes
             for turn in range(2 * TRIES):
                 left.hand = left.hand if turn < TRIES else left.pool
                 self._add(left, rng)
-            self._join(left)
+            again = many & (way < WAYS - 1)
+            again[self.block[left.pool]] = True
+            rows = rows[again[self.block[rows]]]
+        self._join(left)
         return number(self.slices, self.count)[1].astype(np.int64)
 
-    def _deal_best(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Deal each block in several ways, and keep the way that leaves the fewest; who is left, and in which hand."""
-        pool = np.flatnonzero(np.bincount(self.block)[self.block] >= 2 * self.size)
-        fewest = np.full(self.blocks, np.iinfo(np.int64).max)
-        left = np.zeros(len(self.block), dtype=bool)
-        for way in range(DEALS):
-            if not len(pool):
-                break
-            ordered, hand, failing = self._deal(pool, way, rng)
-            owner = self.block[ordered]
-            bad = np.bincount(owner[failing], minlength=len(fewest))
-            better = (bad < fewest)[owner]
-            self.slices[ordered[better]] = self.count + hand[better]
-            left[ordered[better]] = failing[better]
-            self.count += int(hand.max()) + 1
-            fewest[owner] = np.minimum(fewest, bad)[owner]
-            pool = pool[fewest[self.block[pool]] > 0]
-        rest = np.flatnonzero(left)
-        hand = self.slices[rest]
-        self.slices[rest] = -1
-        return rest, hand
+    def _dealt(self, rows: np.ndarray, way: int, rng: np.random.Generator) -> _Left:
+        """Deal blocks; who is in a hand that is not l-diverse, is left."""
+        ordered, hand, failing = self._deal(rows, way, rng)
+        self.slices[ordered] = np.where(failing, -1, self.count + hand)
+        self.count += int(hand.max(initial=-1)) + 1
+        return self._left(ordered[failing], hand[failing])
 
     def _deal(self, pool: np.ndarray, way: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Deal the pool, block by block: the order in which they are dealt, each one's hand, and whether it fails."""
@@ -197,17 +192,17 @@ class _Dealing:
     def _arranged(self, pool: np.ndarray, way: int, rng: np.random.Generator) -> np.ndarray:
         """The pool by block, and in a block by the attribute with the commonest value there.
 
-        Equal values stand in their order at first; then by the next attribute, each run of equal values turned by
-        another share of its length, so that the runs' common values do not meet in one hand; then at random.
+        Equal values stand in their order at first; then at random; then by the next attribute, each run of equal values
+        turned by another share of its length, so that the runs' common values do not meet in one hand.
         """
         owner = self.block[pool]
         own = [of[pool] for of in self.kinds]
         heavy = np.argsort([-commonest(owner, of, self.blocks) for of in own], axis=0, kind="stable")
         first = _picked(own, heavy[0][owner])
-        keys = owner * (int(first.max()) + 1) + first
+        keys = owner * (int(first.max(initial=0)) + 1) + first
         if way == 0:
             return pool[np.argsort(keys, kind="stable")]
-        if way > 1 or len(own) == 1:
+        if way == 1 or len(own) == 1:
             mixed = rng.permutation(len(pool))
             return pool[mixed[np.argsort(keys[mixed], kind="stable")]]
         order = np.lexsort((_picked(own, heavy[1][owner]), keys))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from veilmark.attack.compatible import fitting_classes
 from veilmark.attack.crosscopy import Scope, Sight, features, look, tell, truth
@@ -25,7 +26,7 @@ from veilmark.mark.discover import union_domain
 from veilmark.study import Study
 from veilmark.trace.evidence import Marked
 from veilmark.workbench.ledger import key_of, open_to_read
-from veilmark.workbench.sources import engine_of, open_other, open_source
+from veilmark.workbench.sources import check_columns, engine_of, open_other, open_source
 
 File = str | os.PathLike[str]
 
@@ -33,14 +34,14 @@ File = str | os.PathLike[str]
 @dataclass(frozen=True)
 class CrossCopy:
     """What a coalition can tell. `recipients` are those whose copies they are, where the files are as published;
-    `seen_once` is of the classes in one of its copies alone, `all` of all their classes; `foreign` classes are in copies,
-    but not in the release, and left out."""
+    `seen_once` is of the classes in one of its copies alone, `whole` of all; `foreign` classes are in copies but not in the
+    release, and left out."""
 
     release: str
     copies: tuple[str, ...]
     recipients: tuple[str | None, ...]
     seen_once: Scope
-    all: Scope
+    whole: Scope
     foreign: int
 
     def to_dict(self) -> dict[str, Any]:
@@ -49,7 +50,7 @@ class CrossCopy:
             "copies": list(self.copies),
             "recipients": list(self.recipients),
             "seen_once": self.seen_once.to_dict(),
-            "all": self.all.to_dict(),
+            "all": self.whole.to_dict(),
             "foreign": self.foreign,
         }
 
@@ -68,12 +69,16 @@ def cross_copy(
     if not copies:
         raise OptionError("Name at least one copy: --copies ada.csv,bob.csv.")
     if population is not None and study is None:
-        raise OptionError("With --population, give the study too: --study study.yaml. It says how values become labels.")
+        raise OptionError(
+            "With --population, give the study too: --study study.yaml. It says how values become labels."
+        )
     book = open_to_read(ledger)
     found = book.release(release)
     marked = Marked.of(found.id, book.secrets(found.id, key_of(book, key)))
-    sight = look(_read(copies), marked.columns)
-    kind = truth(sight, marked.classes, [[row[c] for c in marked.columns] for of in marked.decoys.values() for row in of])
+    sight = look(_read(copies, marked), marked.columns)
+    kind = truth(
+        sight, marked.classes, [[row[c] for c in marked.columns] for of in marked.decoys.values() for row in of]
+    )
     if (kind < 0).all():
         raise DataError(f"The copies hold no class of release {found.id}. Give copies of that release.")
     linked = None if population is None or study is None else _linked(study, population, sight, marked.columns)
@@ -86,11 +91,12 @@ def cross_copy(
     )
 
 
-def _read(copies: Sequence[File]) -> list[pa.Table]:
+def _read(copies: Sequence[File], marked: Marked) -> list[pa.Table]:
     tables = []
     with DuckDB() as engine:
         for copy in copies:
             table = engine.open(os.fspath(copy))
+            check_columns(table, marked.columns, f"release {marked.release}")
             tables.append(table.query(f"SELECT * FROM {table.name}"))
             if not len(tables[-1]):
                 raise DataError(f"'{copy}' has column names but no records.")
@@ -135,7 +141,7 @@ def _view(
         levels = resolve(study.spec.attributes[name].hierarchy, domain, name, study.folder)
         labels = sight.labels[i].unique()
         quasi[name] = Labels.read(labels, domain, levels)
-        codes.append(np.asarray(pa.compute.index_in(sight.labels[i], labels)))
+        codes.append(np.asarray(pc.index_in(sight.labels[i], labels)))
         values[name] = domain.codes_of(people.domains[i].text)[people.codes[i]]
     size = sight.size
     everybody = np.arange(len(sight))[None, :]
