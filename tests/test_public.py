@@ -13,7 +13,7 @@ def test_the_public_names_are_these():
     errors += "VeilmarkWarning WeightsError"
     models = "Alpha BasicBeta DeltaDisclosure DeltaPresence DistinctL EnhancedBeta EntropyL KAnonymity KMap RecursiveL "
     models += "TCloseness"
-    others = "Microaggregation Mondrian Monitor Ola Options Recoding Settings Study"
+    others = "Anatomy FSlip Microaggregation Mondrian Monitor Ola OneMany Options Recoding Rmr Settings Slicing Study"
     assert set(veilmark.__all__) == {*errors.split(), *models.split(), *others.split()}
     for name in veilmark.__all__:
         assert getattr(veilmark, name).__name__ == name
@@ -37,7 +37,18 @@ print(*sorted(m.partition(".")[0] for m in sys.modules))
 
 
 def test_the_core_imports_without_optional_parts():
-    optional = ["altair", "vl_convert", "pandas", "polars", "pyspark", "psycopg", "fastapi", "jinja2", "pycanon"]
+    optional = [
+        "altair",
+        "vl_convert",
+        "pandas",
+        "polars",
+        "pyspark",
+        "psycopg",
+        "fastapi",
+        "jinja2",
+        "pycanon",
+        "sklearn",
+    ]
     imported_by("import veilmark.workbench, veilmark.score.monitor, veilmark.guess, veilmark.cli.main", optional)
 
 

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
 Fill = Literal["mean", "mode"]
 
-ROW_BITS = 24
-"""A row's number within a part takes so many bits of a sorting key; the rest are of the person's hash."""
-PART_ROWS = 1 << ROW_BITS
+PART_ROWS = 1 << 24
+"""About so many rows are brought into the order of persons at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +114,8 @@ class Fingerprints:
 
 @dataclass(frozen=True, eq=False)
 class PersonTable:
-    """Persons in the order of their first records, each with one value of every quasi-identifier."""
+    """Persons in the order of their first records (of tables beyond 16 million records, part by part), each with one value
+    of every quasi-identifier."""
 
     quasi: Mapping[str, Fingerprints]
     sensitive: Mapping[str, Fingerprints]
@@ -195,7 +195,7 @@ def fold(
     if not records:
         raise DataError(f"'{table.label}' has column names but no records.")
     count = -(-records // PART_ROWS)
-    parts = [_Part(table, person, domains, (i, count)) for i in range(count)]
+    parts = [part for i in range(count) if len(part := _Part(table, person, domains, (i, count)))]
 
     def of_column(name: str) -> Fingerprints:
         values = _joined([part.fingerprints(name, folding if name in quasi else None) for part in parts])
@@ -240,11 +240,14 @@ class _Part:
             raise VeilmarkError(
                 "Two persons could not be told apart by their hashes. Rename the person column's values."
             )
-        self._starts = np.flatnonzero(np.concatenate([[True], changes]))
+        self._starts = np.flatnonzero(np.concatenate([[True], changes]))[: len(hashes)]
         self._person = self._by_appearance()
-        self._inside = ~np.concatenate([[True], changes])
+        self._inside = ~np.concatenate([[True], changes])[: len(hashes)]
         if any(len(codes) != len(hashes) for codes in self._codes.values()):
             raise DataError(f"'{table.label}' changed while it was being read. Try again when nobody writes to it.")
+
+    def __len__(self) -> int:
+        return len(self._order)
 
     def _by_appearance(self) -> np.ndarray:
         """The person of each ordered row, persons numbered by their first rows."""
@@ -312,14 +315,15 @@ def _sorted_by(hashes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Most of a hash and the row's number fit into one integer, which sorts far faster than rows by their hashes; where
     two hashes differ in the rest alone, these rows are sorted anew.
     """
-    low = np.uint64(PART_ROWS - 1)
+    bits = len(hashes).bit_length()
+    low = np.uint64((1 << bits) - 1)
     keys = hashes & ~low
     keys |= np.arange(len(hashes), dtype=np.uint64)
     keys.sort()
     order = (keys & low).astype(np.int32)
     found = hashes[order]
     changes = _changes(found)
-    keys >>= np.uint64(ROW_BITS)
+    keys >>= np.uint64(bits)
     tops = _changes(keys)
     if (changes != tops).any():
         run = np.concatenate([[0], np.cumsum(tops)])

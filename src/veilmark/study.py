@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -24,9 +24,14 @@ if TYPE_CHECKING:
     from veilmark.score.ranking import Ranking
     from veilmark.score.scores import Options, RecordScore, ScoreResult
     from veilmark.veil.anonymize import Anonymized, Method
+    from veilmark.utility.view import UtilityView
     from veilmark.veil.recoding import Recoding
+    from veilmark.veil.sliced import Sliced
     from veilmark.workbench.applying import Applied
+    from veilmark.workbench.attacking import Attacked
+    from veilmark.workbench.slicing import PersonsMethod
 
+Path_ = str | os.PathLike[str]
 Role = Literal["direct", "quasi", "sensitive", "other"]
 Distance = Literal["equal", "ordered", "hierarchical"]
 
@@ -223,19 +228,42 @@ class Study:
 
         return workbench.measure(self, data, **options)
 
-    def anonymize(self, method: Method, output: str | os.PathLike[str] | None = None, **more: Any) -> Anonymized:
+    @overload
+    def anonymize(self, method: Method, output: Path_ | None = None, **more: Any) -> Anonymized: ...
+
+    @overload
+    def anonymize(self, method: PersonsMethod, output: Path_ | None = None, **more: Any) -> Sliced: ...
+
+    def anonymize(
+        self, method: Method | PersonsMethod, output: Path_ | None = None, **more: Any
+    ) -> Anonymized | Sliced:
         """The least change by which the table meets what the method asks for, such as `Ola(k=5, suppression=0.05)`.
 
         The release is written to `output`; without one it is the result's `table()`. More: `population` (a file or a
-        frame, for models that compare with one), `recoding` and `pseudonym_key`, files.
+        frame, for models that compare with one), `recoding` and `pseudonym_key`, files. Methods for many records a person,
+        such as `FSlip(k=5)`, write a folder of tables; more: `form` and `chart`.
         """
-        from veilmark import workbench
+        from veilmark.veil.anonymize import Method as OneTable
+        from veilmark.workbench.anonymizing import anonymize
+        from veilmark.workbench.slicing import anonymize_persons
 
-        return workbench.anonymize(self, (), output, method, **more)
+        if isinstance(method, OneTable):
+            return anonymize(self, (), output, method, **more)
+        return anonymize_persons(self, method, output, **more)
 
-    def apply(
-        self, recoding: Recoding | str | os.PathLike[str], output: str | os.PathLike[str] | None = None, **more: Any
-    ) -> Applied:
+    def attack(self, release: Any, **more: Any) -> Attacked:
+        """What adversaries find out from a release, a file or a folder; more: `attacks`, `targets`, `known`, `seed`."""
+        from veilmark.workbench.attacking import attack
+
+        return attack(self, release, **more)
+
+    def utility(self, release: Any, **more: Any) -> UtilityView:
+        """What a release still tells, beside the source; more: `data`, `target`, `chart`, `seed`."""
+        from veilmark.workbench.utility import view_utility
+
+        return view_utility(self, release, **more)
+
+    def apply(self, recoding: Recoding | str | os.PathLike[str], output: Path_ | None = None, **more: Any) -> Applied:
         """A recoding applied to `data` of this study, by default its source.
 
         More: `data`, `k`, `suppress`, `unknown` and `pseudonym_key`.

@@ -216,7 +216,17 @@ def test_the_demo_runs_every_verb(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     got = json.loads(run(capsys, "demo", "d", "--json").out)
     report = html.unescape(re.sub("<.*?>", "", (tmp_path / "d" / "report.html").read_text()))
-    for verb in ("init", "measure", "weights ahp", "score", "breach", "monitor", "anonymize"):
+    for verb in (
+        "init",
+        "measure",
+        "weights ahp",
+        "score",
+        "breach",
+        "monitor",
+        "anonymize",
+        "release",
+        "trace --file",
+    ):
         assert f"$ veilmark {verb} d/" in report
     for words in ("k = 1", "Consistency ratio", "tkl-Score", "least misuseable first", "leaked, with", "cyd: score"):
         assert words in report
@@ -224,6 +234,7 @@ def test_the_demo_runs_every_verb(tmp_path, monkeypatch, capsys):
     assert 0 < got["breach"]["severity"] < 1
     assert got["release"]["k"] >= 5
     assert {alert["user"] for alert in got["monitor"]["alerts"]} == {"cyd"}
+    assert got["trace"]["accused"] == ["bob"]
 
 
 def test_the_demo_s_commands_can_be_run(tmp_path, monkeypatch, capsys):
@@ -231,6 +242,7 @@ def test_the_demo_s_commands_can_be_run(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(story, "PATIENTS", 800)
     out = run(capsys, "demo", "d").out
     commands = [line.split()[2:] for line in out.splitlines() if line.startswith("$ veilmark ")]
-    assert len(commands) == 8
+    assert len(commands) == 10
     for command in commands[1:]:
-        assert "Error" not in run(capsys, *command).err
+        again = ["d/again" if word == "d/copies" else word for word in command]
+        assert "Error" not in run(capsys, *again).err

@@ -30,7 +30,7 @@ from veilmark.privacy.models import (
     TCloseness,
 )
 from veilmark.sample import voters
-from veilmark.veil import mondrian
+from veilmark.veil import cuts
 from veilmark.veil.mondrian import Mondrian, Partition, partition
 
 Value = str | None
@@ -308,8 +308,8 @@ def test_empty_bins_are_left_out_where_they_are_too_many(monkeypatch):
     rows = [{"town": f"t{rng.integers(40)}", "age": str(i)} for i in range(300)]
     table = oracle.class_table(rows, ["town", "age"])
     dense = [run(table, [KAnonymity(2)], Mondrian(relaxed=r)) for r in (False, True)]
-    monkeypatch.setattr(mondrian, "DENSE_LIMIT", 0)
-    monkeypatch.setattr(mondrian, "DENSE_SHARE", 1)
+    monkeypatch.setattr(cuts, "DENSE_LIMIT", 0)
+    monkeypatch.setattr(cuts, "DENSE_SHARE", 1)
     for before, relaxed in zip(dense, (False, True), strict=True):
         assert (before.part == run(table, [KAnonymity(2)], Mondrian(relaxed=relaxed)).part).all()
 

@@ -18,10 +18,10 @@ from veilmark.attack.compatible import blocks
 from veilmark.attack.facts import contains
 from veilmark.attack.labels import SAME, Meaning
 
-BLOCK = 1 << 22
+BLOCK = 1 << 21
 """So many scores are held at once."""
 
-DENSE = 1 / 8
+DENSE = 1 / 4
 """Above this share of points with some weight, scores are held in a full matrix."""
 
 

@@ -65,12 +65,18 @@ def _attributes(own: dict[str, dict[str, dict[str, float]]]) -> Table:
 
 
 def _in_words(result: Attacked) -> list[str]:
-    """What stands out: attacks that surely do better than their control."""
-    better = [name for name, found in result.attacks.items() if found.targets and found.interval[0] > found.control]
-    if not better:
-        return ["No attack does surely better than guessing."]
-    worst = max(better, key=lambda name: result.attacks[name].gain)
-    lines = [f"Surely better than guessing: {', '.join(better)}. Most is gained by {worst}."]
+    """What stands out: attacks that surely do better than their control, and how few people a row may be."""
+    guessing = {name: found for name, found in result.attacks.items() if name != "linkage"}
+    better = [name for name, found in guessing.items() if found.targets and found.interval[0] > found.control]
+    lines = []
+    if better:
+        most = max(better, key=lambda name: result.attacks[name].gain)
+        lines.append(f"Surely better than guessing: {', '.join(better)}. Most is gained by {most}.")
+    elif guessing:
+        lines.append("No attack does surely better than guessing.")
+    if "linkage" in result.attacks:
+        details = result.attacks["linkage"].details
+        lines.append(f"A published row fits at least {details['min_linked']:,} of {details['population']:,} people.")
     if result.tolerances:
         listed = ", ".join(f"{name} ±{tolerance:,.4g}" for name, tolerance in result.tolerances.items())
         lines.append(f"Numbers count as guessed within {listed}.")

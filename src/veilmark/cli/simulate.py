@@ -75,8 +75,8 @@ def _show(found: Simulated) -> None:
     print_table(table, console)
     most = wilson(found.innocent_accused / found.trials, found.trials)[1]
     console.print(
-        f"An innocent recipient was named in {found.innocent_accused:,} of {found.trials:,} mixes, which shows no more than: "
-        f"in at most {most:.2%} of all. Tracing itself keeps it at {first.false_accusation:g} or below, however they mix."
+        f"An innocent recipient was named in {found.innocent_accused:,} of {found.trials:,} mixes; that alone shows that it "
+        f"happens in at most {most:.2%}. Tracing keeps it at {first.false_accusation:g} or below, however they mix."
     )
 
 

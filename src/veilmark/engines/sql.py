@@ -147,11 +147,10 @@ def _of_part(dialect: Dialect, person: str, part: tuple[int, int]) -> str:
 
 def members(dialect: Dialect, population: str, source: str, quasi: Mapping[str, str], identity: Sequence[str]) -> str:
     """Distinct combinations of the population's quasi-identifiers, and how many of its records are in the source too."""
-    by = _positions(len(quasi))
-    same = _same_person(dialect, identity)
     chosen = "".join(f"{dialect.clean_of('p', name, kind)} AS c{i}, " for i, (name, kind) in enumerate(quasi.items()))
-    known = f"SELECT DISTINCT {', '.join(f'{dialect.name(c)}' for c in identity)} FROM {source}"
-    return f"SELECT {chosen}count(*) AS records FROM {population} AS p JOIN ({known}) AS s ON {same} GROUP BY {by}"
+    same = " AND ".join(f"s.i{i} = {text}" for i, text in enumerate(_texts(dialect, "p", identity)))
+    joined = f"FROM {population} AS p JOIN {_known(dialect, source, identity)} AS s ON {same}"
+    return f"SELECT {chosen}count(*) AS records {joined} GROUP BY {_positions(len(quasi))}"
 
 
 def persons(
@@ -162,23 +161,37 @@ def persons(
     identity: Sequence[str],
     source: str | None,
 ) -> str:
-    """The identity columns, the values and the `class` of those with the wanted values (`v0`, `v1`, …) who are not in the
-    source."""
-    columns = [f"p.{dialect.name(c)} AS i{i}" for i, c in enumerate(identity)]
-    chosen = ", ".join([*columns, *(f"w.v{i}" for i in range(len(quasi)))])
+    """The identity (`i0`, `i1`, …, as text) and the `class` of everybody with the wanted values (`v0`, `v1`, …), and whether
+    the source, if it has the identity columns, holds them too (`inside`)."""
     values = " AND ".join(
         f"{dialect.clean_of('p', name, kind)} IS NOT DISTINCT FROM w.v{i}"
         for i, (name, kind) in enumerate(quasi.items())
     )
-    statement = f"SELECT {chosen}, w.class FROM {population} AS p JOIN {wanted} AS w ON {values}"
+    chosen = ", ".join(f"{text} AS i{i}" for i, text in enumerate(_texts(dialect, "p", identity)))
+    joined = f"FROM {population} AS p JOIN {wanted} AS w ON {values}"
     if source is None:
-        return statement
-    return f"{statement} WHERE NOT EXISTS (SELECT 1 FROM {source} AS s WHERE {_same_person(dialect, identity)})"
+        return f"SELECT {chosen}, w.class, false AS inside {joined}"
+    same = " AND ".join(f"s.i{i} = {text}" for i, text in enumerate(_texts(dialect, "p", identity)))
+    known = f"LEFT JOIN {_known(dialect, source, identity)} AS s ON {same}"
+    return f"SELECT {chosen}, w.class, s.inside IS NOT NULL AS inside {joined} {known}"
 
 
-def _same_person(dialect: Dialect, identity: Sequence[str]) -> str:
-    names = [dialect.name(c) for c in identity]
-    return " AND ".join(f"CAST(p.{n} AS VARCHAR) IS NOT DISTINCT FROM CAST(s.{n} AS VARCHAR)" for n in names)
+def namesakes(dialect: Dialect, population: str, names: str, identity: Sequence[str]) -> str:
+    """How many records of the population (`n`) have each identity in the table `names` (`i0`, `i1`, …)."""
+    own = ", ".join(f"names.i{i}" for i in range(len(identity)))
+    same = " AND ".join(f"names.i{i} = {text}" for i, text in enumerate(_texts(dialect, "p", identity)))
+    return f"SELECT {own}, count(*) AS n FROM {population} AS p JOIN {names} AS names ON {same} GROUP BY {own}"
+
+
+def _known(dialect: Dialect, source: str, identity: Sequence[str]) -> str:
+    """The distinct identities in the source."""
+    own = ", ".join(f"{text} AS i{i}" for i, text in enumerate(_texts(dialect, "d", identity)))
+    return f"(SELECT DISTINCT {own}, true AS inside FROM {source} AS d)"
+
+
+def _texts(dialect: Dialect, table: str, columns: Sequence[str]) -> list[str]:
+    """Columns as text, missing where they are empty."""
+    return [f"NULLIF(CAST({table}.{dialect.name(c)} AS VARCHAR), '')" for c in columns]
 
 
 def recode(

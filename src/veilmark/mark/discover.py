@@ -2,7 +2,7 @@
 
 A candidate is a class of the population at the release's own labels that the release does not have, with at least k
 persons and fewer than `min_link`, the fewest that any released class links to: whoever links the release to the
-population finds it the easiest to re-identify.
+population finds it the easiest to re-identify. Full-domain releases are linked here, local ones in `boxes`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class Linked:
 
     `labels[i]` are the labels of quasi-identifier i, `codes[i, j]` is the label of class j. `published` counts the records
     of the release, `suppressed` those of the source that it leaves out, `population` the persons who link to the class,
-    `outside` those of them who are known not to be in the source (all, where nobody can tell).
+    `outside` those of them who can serve as decoys: they are not in the source, and nobody else has their identity (None
+    where nobody has looked).
     """
 
     columns: tuple[str, ...]
@@ -38,8 +39,12 @@ class Linked:
     suppressed: np.ndarray
     population: np.ndarray
     of_people: np.ndarray
-    """The class of each of the population's own classes."""
+    """The class of each of the population's own classes, -1 where it is none."""
     outside: np.ndarray | None = None
+    places: tuple[np.ndarray | None, ...] = ()
+    """For each quasi-identifier that holds numbers, where its labels stand between the least (0) and the largest (1)."""
+    lost: np.ndarray | None = None
+    """The persons of each class whose records are suppressed, where records are not persons."""
 
     def __len__(self) -> int:
         return len(self.published)
@@ -60,9 +65,9 @@ class Linked:
         return (self.published == 0) & (self.population >= k) & (self.population < self.min_link)
 
     def candidates(self, k: int) -> np.ndarray:
-        """A mask of the candidates that leave k persons who are not in the source.
+        """A mask of the candidates that leave k persons who can serve as decoys.
 
-        Where nobody can tell who is in the source, a class that holds a suppressed record's combination is none.
+        Where nobody has looked, a class that holds a suppressed record's combination is none.
         """
         if self.outside is None:
             return self.found(k) & (self.suppressed == 0)
@@ -88,6 +93,36 @@ class Linked:
         ]
         return [list(row) for row in zip(*columns, strict=True)]
 
+    # Distances: squared Euclid for numbers, whose range is 1; 0 or 1 for all else.
+
+    def apart(self, one: int, others: np.ndarray) -> np.ndarray:
+        """The squared distance of a class to each of some others."""
+        distance = np.zeros(len(others))
+        for codes, places in zip(self.codes, self._places, strict=True):
+            differs = (codes[others] != codes[one]).astype(float)
+            step = places[codes[others]] - places[codes[one]]
+            distance += np.where(np.isnan(step), differs, step**2)
+        return distance
+
+    def strangeness(self, chosen: np.ndarray) -> np.ndarray:
+        """The mean squared distance of each of some classes to the records of the release."""
+        distance = np.zeros(len(chosen))
+        for codes, places in zip(self.codes, self._places, strict=True):
+            share = np.bincount(codes, weights=self.published, minlength=len(places)) / max(self.published.sum(), 1)
+            there = ~np.isnan(places)
+            numbers = share[there].sum()
+            mean = np.dot(share[there], places[there]) / (numbers or 1.0)
+            spread = np.dot(share[there], (places[there] - mean) ** 2)
+            by_number = numbers * (places - mean) ** 2 + spread + (1 - numbers)
+            distance += np.where(there, by_number, 1 - share)[codes[chosen]]
+        return distance
+
+    @property
+    def _places(self) -> list[np.ndarray]:
+        """Where each label stands, NaN where it is no number."""
+        given = self.places or [None] * len(self.labels)
+        return [np.full(len(of), np.nan) if at is None else at for of, at in zip(self.labels, given, strict=True)]
+
 
 def link(
     classes: ClassTable,
@@ -95,31 +130,32 @@ def link(
     people: ClassTable,
     levels: Sequence[Levels],
     domains: Sequence[Domain],
+    numeric: Sequence[bool] = (),
 ) -> Linked:
     """Link a full-domain release to a population.
 
     `classes` and `people` are the classes of source and population by their own values; `levels` are the hierarchies on
-    `domains`, the values of both.
+    `domains`, the values of both; `numeric` says which of these are numbers.
     """
     node = [recoding.levels[c] for c in classes.columns]
     at = [of.codes[level] for of, level in zip(levels, node, strict=True)]
     labels = tuple(of.labels[level] for of, level in zip(levels, node, strict=True))
-    ours = relabel(classes, domains, at)
-    theirs = relabel(people, domains, at)
+    both = np.concatenate([relabel(classes, domains, at), relabel(people, domains, at)], axis=1)
     gone = suppressed_classes(classes, recoding)
-    keys, bound = pack(np.concatenate([ours, theirs], axis=1), [len(of) for of in labels])
-    distinct, index = number(keys, bound)
+    distinct, index = number(*pack(both, [len(of) for of in labels]))
     first = np.zeros(len(distinct), dtype=np.int64)
     first[index[::-1]] = np.arange(len(index))[::-1]
     mine, other = index[: len(classes)], index[len(classes) :]
     return Linked(
         classes.columns,
         labels,
-        np.concatenate([ours, theirs], axis=1)[:, first],
+        both[:, first],
         total(mine, np.where(gone, 0, classes.records), len(distinct)),
         total(mine, np.where(gone, classes.records, 0), len(distinct)),
         total(other, people.size, len(distinct)),
         other,
+        places=_places(domains, at, labels, numeric),
+        lost=None if classes.persons is None else total(mine, np.where(gone, classes.size, 0), len(distinct)),
     )
 
 
@@ -141,14 +177,44 @@ def suppressed_classes(classes: ClassTable, recoding: Recoding) -> np.ndarray:
 
 
 def union_domain(one: Domain, other: Domain) -> Domain:
-    """The values of both."""
-    texts = pa.concat_arrays([one.text.cast(pa.string()), other.text.cast(pa.string())])
-    return Domain.of(texts.unique())
+    """The values of both; a value that the other writes otherwise (30.0 for 30) is the same."""
+    new = other.text.filter(pa.array(one.codes_of(other.text) < 0))
+    return Domain.of(pa.concat_arrays([one.text.cast(pa.string()), new.cast(pa.string())]))
+
+
+def _places(
+    domains: Sequence[Domain], at: Sequence[np.ndarray], labels: Sequence[pa.Array], numeric: Sequence[bool]
+) -> tuple[np.ndarray | None, ...]:
+    """Where the labels of numbers stand: the middle of the numbers under each."""
+    places: list[np.ndarray | None] = []
+    for domain, codes, of, is_number in zip(domains, at, labels, numeric or [False] * len(at), strict=True):
+        scaled = scaled_numbers(domain) if is_number else None
+        if scaled is None:
+            places.append(None)
+            continue
+        there = ~np.isnan(scaled)
+        count = np.bincount(codes[there], minlength=len(of))
+        with np.errstate(invalid="ignore"):
+            places.append(np.bincount(codes[there], weights=scaled[there], minlength=len(of)) / count)
+    return tuple(places)
+
+
+def scaled_numbers(domain: Domain) -> np.ndarray | None:
+    """The numbers of a domain from 0 to 1, NaN for missing; None where they are no numbers."""
+    if domain.numbers is None:
+        return None
+    low, high = np.nanmin(domain.numbers), np.nanmax(domain.numbers)
+    scaled: np.ndarray = (domain.numbers - low) / ((high - low) or 1.0)
+    return scaled
 
 
 @dataclass(frozen=True)
 class Feasibility:
-    """Table 4 of the paper for one's own data: what decoys a release can have."""
+    """Table 4 of the paper for one's own data: what decoys a release can have.
+
+    `classes` candidates with `records` persons can serve; `excluded` more cannot, because too few of their persons are known
+    not to be in the source. `members` persons of all of them cannot serve.
+    """
 
     min_link: int
     released_classes: int
@@ -169,7 +235,7 @@ def feasibility(linked: Linked, k: int) -> Feasibility:
     found, kept = linked.found(k), linked.candidates(k)
     usable = linked.population if linked.outside is None else linked.outside
     members = linked.population[found] - usable[found]
-    near = (linked.published >= k) & (linked.published <= np.ceil(1.1 * k))
+    near = (linked.published >= k) & (10 * linked.published <= 11 * k + 9)  # up to ⌈1.1k⌉
     multiples = np.quantile(linked.multiples()[kept], [0, 0.25, 0.5, 0.75, 1]) if kept.any() else np.empty(0)
     return Feasibility(
         linked.min_link,

@@ -7,8 +7,9 @@ a coin of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -27,7 +28,8 @@ class Marking:
     Each recipient gets `decoys` classes of its own, with `risk` times the release's highest risk. Either `covers` real
     classes are kept for each recipient alone (the paper), or a code withholds classes so that `collusion` recipients
     together cannot hide (one of them is found). `strategy` says which classes are withheld: small ones, random ones or
-    risky ones; at most the share `budget` of all classes.
+    risky ones; at most the share `budget` of all classes. Where the release is a biased sample of the population, decoys
+    come from the share `near` of their pool that is nearest to it.
     """
 
     recipients: tuple[str, ...]
@@ -39,6 +41,7 @@ class Marking:
     risk: tuple[float, float] = (1.1, 1.5)
     strategy: Strategy = "size"
     budget: float = 0.5
+    near: float = 1.0
 
     def __post_init__(self) -> None:
         names = self.recipients
@@ -49,6 +52,8 @@ class Marking:
             raise OptionError(f"The recipient '{twice[0]}' is named twice. Give each a name of its own.")
         if self.decoys < 0 or self.covers < 0:
             raise OptionError("The numbers of decoy and cover classes must be 0 or more.")
+        if not (self.decoys or self.covers or self.collusion):
+            raise OptionError("Nothing would tell the copies apart. Ask for --decoys, --covers or --collusion.")
         if self.covers and self.collusion:
             raise OptionError("Give --covers or --collusion, not both: they are two ways to hide decoys.")
         if self.collusion is not None and not 1 <= self.collusion <= len(names):
@@ -67,17 +72,23 @@ class Marking:
             raise OptionError(
                 f"The budget is the share of classes that may be withheld, above 0 to 1, not {self.budget:g}."
             )
+        if not 0 < self.near <= 1:
+            raise OptionError(f"--near is a share of the candidates, above 0 to 1, not {self.near:g}.")
 
 
 @dataclass(frozen=True, eq=False)
 class Marks:
-    """Who gets what. `pool` are the classes that decoys were drawn from, `decoys[i]` those of recipient i. `covers` are the
-    classes that not everybody gets, `holds[i, j]` says whether recipient i gets cover j; `code` says by which chances."""
+    """Who gets what. `pool` are the classes that decoys were drawn from, `decoys[i]` those of recipient i and `sizes[i]` how
+    many records each has. `patterns[i]` are the released classes whose other values they take, where these must be as
+    diverse as those. `covers` are the classes that not everybody gets, `holds[i, j]` says whether recipient i gets cover j;
+    `code` says by which chances."""
 
     marking: Marking
     linked: Linked = field(repr=False)
     pool: np.ndarray
     decoys: tuple[np.ndarray, ...]
+    sizes: tuple[np.ndarray, ...]
+    patterns: tuple[np.ndarray, ...] | None
     covers: np.ndarray
     holds: np.ndarray
     code: Code | None
@@ -105,23 +116,59 @@ class Marks:
             "code": None if self.code is None else self.code.to_dict(),
         }
 
+    def loss(self, before: Mapping[str, float]) -> dict[str, float]:
+        """What a copy loses on average: withheld records count as suppressed ones, decoys as records. Labels stay as they are,
+        so that metrics of labels (gcp, lm, precision, entropy) do."""
+        published = self.linked.published.astype(float)
+        everyone = published.sum() + self.linked.suppressed.sum()
+        added, lost, average = [], [], []
+        for i, sizes in enumerate(self.sizes):
+            gone = published[self.withheld(i)]
+            added.append(float((sizes.astype(float) ** 2).sum()))
+            lost.append(float((gone * everyone - gone**2).sum()))
+            classes = int((published > 0).sum()) - len(gone) + len(sizes)
+            average.append((published.sum() - gone.sum() + sizes.sum()) / max(classes, 1))
+        return {
+            "dm_star": before["dm_star"] + float(np.mean(added)),
+            "dm": before["dm"] + float(np.mean(added) + np.mean(lost)),
+            "average_class": float(np.mean(average)),
+        }
 
-def plan_marks(linked: Linked, marking: Marking, key: bytes) -> Marks:
-    """Draw decoys and covers; what the data cannot carry is refused, with the most that they can."""
+
+def plan_marks(linked: Linked, marking: Marking, key: bytes, whole: bool = False) -> Marks:
+    """Draw decoys and covers; what the data cannot carry is refused, with the most that they can.
+
+    `whole`: a decoy class takes the other values of a released class, all of them, so that it is as diverse.
+    """
     pool = decoy_pool(linked, marking)
     drawn = _draw_decoys(pool, marking, key)
     covers, holds, code = _by_code(linked, marking, key) if marking.collusion else _alone(linked, marking, key)
-    return Marks(marking, linked, pool, drawn, covers, holds, code)
+    marks = Marks(marking, linked, pool, drawn, (), None, covers, holds, code)
+    if whole:
+        patterns = tuple(_patterns(marks, i) for i in range(len(drawn)))
+        return replace(marks, patterns=patterns, sizes=tuple(linked.published[of] for of in patterns))
+    names = marking.recipients
+    sizes = [sizes_like(linked, room(linked)[of], derive(key, f"sizes {names[i]}")) for i, of in enumerate(drawn)]
+    return replace(marks, sizes=tuple(sizes))
+
+
+def room(linked: Linked) -> np.ndarray:
+    """The persons of each class who can serve as decoys."""
+    return linked.population if linked.outside is None else linked.outside
 
 
 def decoy_pool(linked: Linked, marking: Marking) -> np.ndarray:
-    """The candidates within the risk range; there must be enough for all recipients."""
+    """The candidates within the risk range that can be as large as a released class, the nearest ones of them if asked;
+    there must be enough for all recipients."""
     candidates = linked.candidates(marking.k)
     multiple = linked.multiples()
     low, high = marking.risk
-    pool = np.flatnonzero(candidates & (multiple >= low) & (multiple <= high))
-    needed = marking.decoys * len(marking.recipients)
-    if len(pool) < needed:
+    smallest = linked.published[linked.published > 0].min(initial=1 << 62)
+    pool = np.flatnonzero(candidates & (multiple >= low) & (multiple <= high) & (room(linked) >= smallest))
+    if marking.near < 1:
+        order = np.argsort(linked.strangeness(pool), kind="stable")
+        pool = np.sort(pool[order[: math.ceil(marking.near * len(pool))]])
+    if len(pool) < marking.decoys * len(marking.recipients):
         raise OptionError(_too_few(linked, marking, len(pool), int(candidates.sum())))
     return pool
 
@@ -132,9 +179,10 @@ def _too_few(linked: Linked, marking: Marking, found: int, anywhere: int) -> str
     carried = f"{most} for each of {names} recipients" if most else f"1 for each of {found} recipients"
     multiples = linked.multiples()[linked.candidates(marking.k)]
     reach = f" The candidates' risks are {multiples.min():.2f} to {multiples.max():.2f} times." if anywhere else ""
+    near = f", and of these --near keeps {marking.near:.0%}" if marking.near < 1 else ""
     return (
         f"{marking.decoys * names:,} decoy classes are needed, and the population has {found:,} with {low:g} to "
-        f"{high:g} times the release's highest risk ({anywhere:,} with any).{reach} It can carry "
+        f"{high:g} times the release's highest risk ({anywhere:,} with any){near}.{reach} It can carry "
         f"{carried if found else 'none'}. Widen --risk, ask for fewer decoys, allow more suppression, or use a larger population."
     )
 
@@ -198,10 +246,25 @@ def keyed_order(key: bytes, label: str, count: int) -> np.ndarray:
     return np.argsort(stream(key, label, count, "<u8"), kind="stable")
 
 
-def sizes_like(linked: Linked, k: int, room: Sequence[int] | np.ndarray, key: bytes) -> np.ndarray:
-    """A number of records for each decoy class, k to its room, as often as the released classes have it."""
-    sizes = np.sort(linked.published[linked.published >= k])
-    most = np.asarray(room)
+def sizes_like(linked: Linked, most: np.ndarray, key: bytes) -> np.ndarray:
+    """A number of records for each decoy class, at most `most`, as often as the released classes have it."""
+    sizes = np.sort(linked.published[linked.published > 0])
     until = np.maximum(np.searchsorted(sizes, most, side="right"), 1)
-    draw = stream(key, "sizes", len(most), "<u4") % until
-    return np.minimum(np.maximum(sizes[draw] if len(sizes) else k, k), most)
+    chosen: np.ndarray = sizes[stream(key, "sizes", len(most), "<u8") % until.astype(np.uint64)]
+    return chosen
+
+
+def _patterns(marks: Marks, recipient: int) -> np.ndarray:
+    """For each of a recipient's decoy classes the nearest released class that is not too large: one that the recipient does
+    not get, if there is, and none twice, if there are enough."""
+    linked = marks.linked
+    released = np.flatnonzero(linked.published > 0)
+    seen = ~np.isin(released, marks.withheld(recipient))
+    used = np.zeros(len(released), dtype=bool)
+    chosen = []
+    for name in marks.decoys[recipient]:
+        fits = np.flatnonzero(linked.published[released] <= room(linked)[name])
+        order = np.lexsort((linked.apart(int(name), released[fits]), seen[fits], used[fits]))
+        chosen.append(fits[order[0]])
+        used[chosen[-1]] = True
+    return released[np.array(chosen, dtype=np.int64)]

@@ -1,14 +1,16 @@
 """Plant: the recipients' copies. Real rows less the withheld classes, decoys among them, in a keyed order.
 
-A decoy is a real person of the population with values that nobody else's row has: the quasi-identifiers are the person's,
-everything else is borrowed whole from one record of the source. Records that the release suppresses are borrowed first,
-each once, so that no two rows of any copies share what they have.
+A decoy's quasi-identifiers are those of a real person of the population; everything else is borrowed whole from one record
+of the source. Records that nobody gets, because they are suppressed, are borrowed first: each recipient has a share of
+them of its own, and each serves once, so that a decoy repeats no other row. Then come those that this recipient does not
+get. What goes into a copy depends on no other recipient's decoys: that is what the probabilities of tracing rest on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -16,109 +18,89 @@ import pyarrow as pa
 from veilmark.mark.code import derive
 from veilmark.mark.plan import Marks, keyed_order
 
-NUMBERS_APART = 1.0
-"""What a label that differs weighs beside a number at the other end of its range."""
-
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The source's rows at the release's labels, suppressed ones too, and the class of each."""
+    """The source's rows, suppressed ones too: their class, and in `others` all published columns but the
+    quasi-identifiers. `columns` are the names of all published columns in their order."""
 
-    table: pa.Table
+    columns: tuple[str, ...]
+    others: pa.Table
     owner: np.ndarray
 
+    @cached_property
+    def by_class(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows class by class, and where each class begins there."""
+        return np.argsort(self.owner, kind="stable"), np.append(0, np.cumsum(np.bincount(self.owner)))
 
-@dataclass(frozen=True, eq=False)
-class Decoys:
-    """A recipient's decoys: the classes, the persons (their identity, and their quasi-identifiers as the population has
-    them), and the class of each person."""
-
-    classes: np.ndarray
-    people: pa.Table
-    values: pa.Table
-    owner: np.ndarray
+    def of_class(self, name: int) -> np.ndarray:
+        order, starts = self.by_class
+        return order[starts[name] : starts[name + 1]]
 
 
-def donors(rows: Rows, marks: Marks, wanted: np.ndarray, key: bytes, whole: bool) -> np.ndarray:
-    """For each decoy, in the order of `wanted` (its class), the row it borrows from.
-
-    The nearest suppressed rows serve first, each once. Where there are too few of them, or where `whole` is asked for (a
-    class must keep the diversity of a released one), the nearest released classes do.
-    """
-    spare = np.flatnonzero(marks.linked.published[rows.owner] == 0)
-    if whole or len(spare) < len(wanted):
-        return _from_released(rows, marks, wanted, key)
-    distance = label_distance(marks, np.unique(wanted), np.unique(rows.owner[spare]))
-    return _each_once(rows.owner, spare[keyed_order(key, "donors", len(spare))], wanted, distance)
-
-
-def _each_once(
-    owner: np.ndarray, spare: np.ndarray, wanted: np.ndarray, distance: Mapping[int, np.ndarray]
-) -> np.ndarray:
-    """The nearest spare rows for each wanted class, none twice."""
-    free = np.ones(len(spare), dtype=bool)
-    chosen = np.empty(len(wanted), dtype=np.int64)
-    for name in np.unique(wanted):
-        places = np.flatnonzero(wanted == name)
-        far = np.where(free, distance[int(name)][owner[spare]], np.inf)
-        nearest = np.argsort(far, kind="stable")[: len(places)]
-        chosen[places] = spare[nearest]
-        free[nearest] = False
-    return chosen
+def donors(rows: Rows, marks: Marks, recipient: int, key: bytes) -> np.ndarray:
+    """The row that each of a recipient's decoys borrows from, class by class."""
+    if marks.patterns is not None:
+        found = [rows.of_class(int(name)) for name in marks.patterns[recipient]]
+        return np.concatenate([np.empty(0, dtype=np.int64), *found])
+    tiers = list(_tiers(rows, marks, recipient, key))
+    used = np.zeros(len(rows.owner), dtype=bool)
+    chosen = [np.empty(0, dtype=np.int64)]
+    for name, size in zip(marks.decoys[recipient], marks.sizes[recipient], strict=True):
+        wanted = int(size)
+        for tier in tiers:
+            free = tier[~used[tier]]
+            near = _nearest(rows, marks, int(name), free)[:wanted]
+            used[near] = True
+            chosen.append(near)
+            wanted -= len(near)
+            if not wanted:
+                break
+        else:
+            chosen.append(np.resize(np.concatenate(tiers), wanted))  # fewer rows than decoys: they serve again
+    return np.concatenate(chosen)
 
 
-def _from_released(rows: Rows, marks: Marks, wanted: np.ndarray, key: bytes) -> np.ndarray:
-    """The rows of the nearest released class that has as many; of several classes where none has."""
-    released = np.flatnonzero(marks.linked.published[rows.owner] > 0)
-    released = released[keyed_order(key, "donors", len(released))]
-    distance = label_distance(marks, np.unique(wanted), np.unique(rows.owner[released]))
-    chosen = np.empty(len(wanted), dtype=np.int64)
-    for name in np.unique(wanted):
-        places = np.flatnonzero(wanted == name)
-        near = distance[int(name)] + np.where(marks.linked.published >= len(places), 0.0, 1e6)
-        order = np.argsort(near[rows.owner[released]], kind="stable")[: len(places)]
-        chosen[places] = released[order]
-    return chosen
+def _tiers(rows: Rows, marks: Marks, recipient: int, key: bytes) -> Sequence[np.ndarray]:
+    """Rows to borrow from: a share of the suppressed ones, those withheld from the recipient, the other released ones."""
+    names = len(marks.marking.recipients)
+    published = marks.linked.published[rows.owner] > 0
+    withheld = np.isin(rows.owner, marks.withheld(recipient))
+    spare, gone, there = (np.flatnonzero(of) for of in (~published, withheld, published & ~withheld))
+    own = derive(key, f"donors {marks.marking.recipients[recipient]}")
+    share = spare[keyed_order(key, "donors", len(spare))][recipient::names]
+    return share, gone[keyed_order(own, "gone", len(gone))], there[keyed_order(own, "there", len(there))]
 
 
-def label_distance(marks: Marks, of: np.ndarray, to: np.ndarray) -> dict[int, np.ndarray]:
-    """The distance of each class in `of` to all classes: numbers by their places, all else by being equal or not."""
+def _nearest(rows: Rows, marks: Marks, name: int, free: np.ndarray) -> np.ndarray:
+    """Rows of the classes that are nearest to a class first; among equals they stay in their order."""
+    classes, nth = np.unique(rows.owner[free], return_inverse=True)
+    return free[np.argsort(marks.linked.apart(name, classes)[nth], kind="stable")]
+
+
+def copy_of(rows: Rows, marks: Marks, recipient: int, borrowed: np.ndarray, key: bytes) -> pa.Table:
+    """A recipient's copy; `borrowed` has the donor row of each of its decoys. Every copy is made in the same way, column by
+    column, so that nothing but its rows differs."""
     linked = marks.linked
-    result = {}
-    for name in of:
-        far = np.full(len(linked), np.inf)
-        near = np.zeros(len(to))
-        for labels, codes in zip(linked.labels, linked.codes, strict=True):
-            apart = np.abs(codes[to] - codes[name])
-            near += np.where(apart > 0, NUMBERS_APART, 0.0) + apart / max(len(labels), 1)
-        far[to] = near
-        result[int(name)] = far
-    return result
+    stay = linked.published > 0
+    stay[marks.withheld(recipient)] = False
+    kept = np.flatnonzero(stay[rows.owner])
+    decoys = np.repeat(marks.decoys[recipient], marks.sizes[recipient])
+    order = keyed_order(derive(key, f"rows {marks.marking.recipients[recipient]}"), "order", len(kept) + len(borrowed))
+    source = pa.array(np.append(kept, borrowed)[order])
+    owner = np.append(rows.owner[kept], decoys)[order]
+    columns = {
+        name: pa.DictionaryArray.from_arrays(pa.array(codes[owner]), labels)
+        for name, labels, codes in zip(linked.columns, linked.labels, linked.codes, strict=True)
+    }
+    others = {name: rows.others.column(name).take(source) for name in rows.others.column_names}
+    table = pa.table({name: columns[name] if name in columns else others[name] for name in rows.columns})
+    return _plain(table)
 
 
-def copies(
-    rows: Rows, marks: Marks, decoys: Sequence[Decoys], borrowed: Sequence[np.ndarray], key: bytes
-) -> list[pa.Table]:
-    """Each recipient's copy; `borrowed[i]` has the donor row of each of its decoys."""
-    released = marks.linked.published[rows.owner] > 0
-    made = []
-    for i, name in enumerate(marks.marking.recipients):
-        stay = released.copy()
-        withheld = np.zeros(len(marks.linked), dtype=bool)
-        withheld[marks.withheld(i)] = True
-        stay &= ~withheld[rows.owner]
-        planted = _planted(rows.table, marks, decoys[i], borrowed[i])
-        both = pa.concat_tables([rows.table.filter(pa.array(stay)), planted]).combine_chunks()
-        order = keyed_order(derive(key, f"rows {name}"), "order", len(both))
-        made.append(both.take(pa.array(order)))
-    return made
-
-
-def _planted(table: pa.Table, marks: Marks, decoys: Decoys, borrowed: np.ndarray) -> pa.Table:
-    """A recipient's decoys as rows of the release."""
-    planted = table.take(pa.array(borrowed))
-    for name, labels, codes in zip(marks.linked.columns, marks.linked.labels, marks.linked.codes, strict=True):
-        place = table.column_names.index(name)
-        own = labels.take(pa.array(codes[decoys.owner])).cast(table.schema.field(name).type)
-        planted = planted.set_column(place, table.schema.field(name), own)
-    return planted
+def _plain(table: pa.Table) -> pa.Table:
+    """Dictionaries as the values they stand for: a dictionary would name values that the copy does not have."""
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(i, field.name, table.column(i).cast(field.type.value_type))
+    return table.replace_schema_metadata(None).combine_chunks()

@@ -35,7 +35,9 @@ def attacks(found: Mapping[str, AttackResult], title: str = "Attacks on the rele
     scale = alt.Scale(domain=[0, 1])
     across = alt.X("success:Q", title="success", scale=scale, axis=alt.Axis(format="%"))
     colours = alt.Scale(domain=["surely better than guessing", "not surely better"], range=[ORANGE, BLUE])
-    bars = base.mark_bar().encode(y=down, x=across, color=alt.Color("kind:N", scale=colours, title=None))
+    bars = base.mark_bar().encode(
+        y=down, x=across, color=alt.Color("kind:N", scale=colours, legend=alt.Legend(title=None, orient="bottom"))
+    )
     intervals = base.mark_rule(color=INK).encode(y=down, x=alt.X("low:Q", scale=scale, title="success"), x2="high:Q")
     controls = base.mark_tick(color=INK, thickness=3).encode(y=down, x=alt.X("control:Q", scale=scale, title="success"))
     labels = base.mark_text(align="left", dx=6).encode(y=down, x=alt.X("high:Q", scale=scale), text="text:N")

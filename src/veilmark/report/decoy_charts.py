@@ -36,15 +36,15 @@ def risk_curves(found: Sequence[Curve]) -> alt.Chart:
         for rank, multiple in of.curve
     ]
     log = alt.Scale(type="log")
-    limits = [percent(limit) for limit in sorted({suppression for _, _, suppression, _ in found})]
+    limits = alt.Scale(domain=[percent(s) for s in sorted({s for _, _, s, of in found if of.curve})])
     lines = (
         alt.Chart()
         .mark_line(interpolate="step-before")
         .encode(
             x=alt.X("classes:Q", scale=log, title="candidate classes, least risky first"),
             y=alt.Y("multiple:Q", scale=log, title="times the release's highest risk"),
-            color=alt.Color("suppression:N", sort=limits, title="suppressed at most"),
-            strokeDash=alt.StrokeDash("suppression:N", sort=limits, title="suppressed at most"),
+            color=alt.Color("suppression:N", scale=limits, title="suppressed at most"),
+            strokeDash=alt.StrokeDash("suppression:N", scale=limits, title="suppressed at most"),
         )
         .properties(width=220, height=160)
     )

@@ -13,8 +13,9 @@ _WORST_LAST = (UNKNOWN, AGREES, SPREAD, NEAR, DIFFERS)
 
 CLOSE, NOT_FAR = 0.10, 0.25
 """Agreeing figures are off by a tenth at most, near ones by a quarter."""
-CHANCE = 2.0
-"""So many standard deviations, of theirs and ours together, are within the spread."""
+CHANCE, FACTOR, FEW = 2.0, 3.0, 10.0
+"""Within the spread: off by so many standard deviations, of theirs and ours together, and no more than by this factor or by
+so many. (Some of the printed deviations are as large as their means.)"""
 ROUNDING = 0.5
 """Print rounds to whole numbers."""
 
@@ -74,6 +75,12 @@ class Reproduced:
         unknown = sum(row.verdict == UNKNOWN for row in self.rows)
         return {"hold": len(self.rows) - differ - unknown, "differ": differ, "unknown": unknown}
 
+    def in_words(self) -> str:
+        """The same as a sentence."""
+        counts = self.verdicts
+        unknown = f", {counts['unknown']} have nothing to compare with" if counts["unknown"] else ""
+        return f"{counts['hold']} rows hold, {counts['differ']} differ{unknown}."
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "paper": self.name,
@@ -92,19 +99,20 @@ def verdict(printed: Mean | None, ours: Mean) -> str:
     off = abs(ours.value - printed.value)
     if off <= max(CLOSE * abs(printed.value), ROUNDING):
         return AGREES
-    if off <= CHANCE * math.hypot(printed.deviation, ours.deviation) + ROUNDING:
+    alike = off <= FEW or printed.value <= FACTOR * ours.value <= FACTOR**2 * printed.value
+    if alike and off <= CHANCE * math.hypot(printed.deviation, ours.deviation) + ROUNDING:
         return SPREAD
     return NEAR if off <= NOT_FAR * abs(printed.value) else DIFFERS
 
 
 def compare(table: str, what: str, printed: Mapping[str, Mean | None], ours: Mapping[str, Mean]) -> Row:
-    """A row of several figures, by name; its verdict is the worst of theirs, and says which figure that is."""
+    """A row of several figures, by name; its verdict is the worst of theirs, and says which figures are off."""
     found = {name: verdict(printed.get(name), ours[name]) for name in ours}
     worst = max(found.values(), key=_WORST_LAST.index)
-    off = [f"{name} {_off(printed[name], ours[name])}" for name, word in found.items() if word == worst]
+    off = [f"{name} {_off(printed.get(name), ours[name])}".strip() for name, word in found.items() if word == worst]
     said = f"{worst}: {', '.join(off)}" if worst in (NEAR, DIFFERS) else worst
-    texts = [f"{'–' if printed.get(name) is None else printed[name]} {name}" for name in ours]
-    return Row(table, what, ", ".join(texts), ", ".join(f"{mean} {name}" for name, mean in ours.items()), said)
+    texts = ["–" if printed.get(name) is None else str(printed[name]) for name in ours]
+    return Row(table, what, " / ".join(texts), " / ".join(map(str, ours.values())), said)
 
 
 def _off(printed: Mean | None, ours: Mean) -> str:

@@ -34,11 +34,10 @@ def check_page(path: Path) -> None:
 
 
 def _page(found: Reproduced) -> Iterator[str]:
-    title, counts = escape(found.title), found.verdicts
+    title = escape(found.title)
     yield f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{STYLE}</style></head>'
     yield f"<body><h1>{title}</h1>"
-    unknown = f", {counts['unknown']} have nothing to compare with" if counts["unknown"] else ""
-    yield f"<p><strong>{counts['hold']} rows hold, {counts['differ']} differ{unknown}.</strong></p>"
+    yield f"<p><strong>{found.in_words()}</strong></p>"
     yield from (f"<p>{escape(note)}</p>" for note in found.notes)
     for table, rows in groupby(found.rows, key=lambda row: row.table):
         yield f"<h2>{escape(_heading(table))}</h2><table><tr><th></th><th>paper</th><th>veilmark</th><th>verdict</th></tr>"

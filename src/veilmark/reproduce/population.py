@@ -54,20 +54,21 @@ _RACE_OTHER, _RACE_UNKNOWN = 0.017, 0.022
 @dataclass(frozen=True)
 class State:
     """A population of the paper (Table 2). `unknown` is the share of persons whose gender is not known, such that the number
-    of classes comes near the paper's."""
+    of classes comes near the paper's; `areas` are the built-in voters' ZIP areas."""
 
     name: str
     code: str
     voters: int
     printed_classes: int
     unknown: float
+    areas: int
     columns: tuple[str, ...] = ("zip", "gender", "yob")
 
 
 STATES = (
-    State("State 1", "FL", 13_000_000, 777_655, 0.0055, ("zip", "gender", "yob", "race")),
-    State("State 2", "MI", 7_000_000, 153_092, 0.0008),
-    State("State 3", "CO", 3_500_000, 73_587, 0.0038),
+    State("State 1", "FL", 13_000_000, 777_655, 0.0055, 1_000, ("zip", "gender", "yob", "race")),
+    State("State 2", "MI", 7_000_000, 153_092, 0.0008, 900),
+    State("State 3", "CO", 3_500_000, 73_587, 0.0038, 430),
 )
 
 
@@ -84,7 +85,7 @@ class _Place:
 
 def population(state: State, seed: int = 1, folder: Path | None = None) -> ClassTable:
     """The classes of a state's voters; `folder` holds the two files, without it the built-in voters are taken."""
-    place = _built_in() if folder is None else _from_files(state, folder)
+    place = _built_in(state) if folder is None else _from_files(state, folder)
     domains = [Domain.of(pa.array(of)) for of in (place.zips, GENDERS, place.years, place.races)][: len(state.columns)]
     shares = place.shares if "race" in state.columns else place.shares.sum(axis=3)
     rng = np.random.default_rng([seed, state.voters])
@@ -228,12 +229,16 @@ def _races(shares: np.ndarray) -> np.ndarray:
 # Built in.
 
 
-def _built_in() -> _Place:
+def _built_in(state: State) -> _Place:
+    """Voters like Florida's in some of the ZIP areas; of a smaller state, with fewer unknown genders."""
     shape = (len(sample._voter_zips()), len(sample.GENDERS), len(sample._AGES), len(sample.RACES))
-    shares = np.diff(sample._population(), prepend=0.0).reshape(shape)
+    chosen = np.linspace(0, shape[0] - 1, state.areas).round().astype(np.int64)
     order = np.argsort(sample.RACES)
-    shares = shares[:, :, ::-1, order]
+    shares = np.diff(sample._population(), prepend=0.0).reshape(shape)[chosen][:, :, ::-1, order]
+    if state.areas < shape[0]:
+        shares[:, -1] *= state.unknown * shares.sum() / shares[:, -1].sum()
     people = shares.sum(axis=(1, 2, 3))
     years = sample._YEAR - sample._AGES[::-1]
+    zips = [sample._voter_zips()[i] for i in chosen]
     races = tuple(sample.RACES[i] for i in order)
-    return _Place(sample._voter_zips(), years, races, people, shares / people[:, None, None, None])
+    return _Place(zips, years, races, people, shares / people[:, None, None, None])

@@ -7,7 +7,8 @@ always a slicing: at worst one slice of all. `diverse_slices` finds a fine one:
 1. The persons, like beside like, are cut into runs of f. A run that is not l-diverse joins its neighbour, that pair the
    next pair, and so on, until the block is l-diverse.
 2. The persons of such a block are dealt like cards into slices of f, ordered by the attribute that has the commonest
-   value there, so that equal values go to different slices. The hands that are not l-diverse are mixed and dealt again.
+   value there, so that equal values go to different slices: at first so that like stays with like, in other ways where
+   that leaves too many hands that are not l-diverse, or some that cannot be placed.
 3. What is left is added to slices of the block that stay l-diverse with it, a hand to a slice, then a person to a slice.
    At last, more and more slices of the block become one with it, at worst the whole block, which is l-diverse.
 """

@@ -1,0 +1,169 @@
+"""`veilmark feasible`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from veilmark.cli.anonymize import Loss
+from veilmark.cli.options import (
+    ChartOption,
+    JsonOption,
+    MemoryOption,
+    SeedOption,
+    StudyArgument,
+    ThreadsOption,
+    print_json,
+)
+from veilmark.cli.release import PANEL, _range
+from veilmark.errors import OptionError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from veilmark.mark.reports import Reports
+    from veilmark.workbench.feasibility import Feasible
+
+N = TypeVar("N", int, float)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command(rich_help_panel=PANEL)(feasible)
+
+
+def feasible(
+    study: StudyArgument,
+    population: Annotated[Path, typer.Option(metavar="FILE", help="Everybody whom an attacker could link to.")],
+    k: Annotated[str, typer.Option(metavar="K,K", help="One k or several.")] = "5",
+    suppress: Annotated[str, typer.Option(metavar="S,S", help="One limit of suppression or several: 0,0.05.")] = "0",
+    identity: Annotated[
+        str,
+        typer.Option(
+            metavar="COL,COL",
+            help="Columns of source and population that tell who one is: the source's persons are no decoys.",
+            show_default=False,
+        ),
+    ] = "",
+    recipients: Annotated[int, typer.Option(min=1, help="So many are to get a copy.")] = 30,
+    decoys: Annotated[int, typer.Option(min=0, help="Decoy classes for each recipient.")] = 3,
+    covers: Annotated[int, typer.Option(min=0, help="Real classes kept for each recipient alone.")] = 20,
+    risk: Annotated[
+        str, typer.Option(metavar="LOW:HIGH", help="Decoys' risk, times the release's highest.")
+    ] = "1.1:1.5",
+    budget: Annotated[float, typer.Option(help="At most this share of the classes is withheld from anybody.")] = 0.5,
+    loss: Annotated[Loss, typer.Option(help="The loss that is minimized.")] = "dm_star",
+    chart: ChartOption = None,
+    seed: SeedOption = 1,
+    threads: ThreadsOption = None,
+    memory: MemoryOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Before a release: what decoys can it have, would they stand out, and how many recipients can it serve?
+
+    Every k is tried with every limit of suppression. Nothing is released or written, but the chart.
+    """
+    from veilmark import workbench
+    from veilmark.mark.plan import Marking
+    from veilmark.veil.ola import Ola
+    from veilmark.workbench.feasibility import feasible as run
+
+    opened = workbench.open_study(study, threads, memory)
+    ks, limits = _list("k", k, int, "5 or 5,10"), _list("suppress", suppress, float, "0.05 or 0,0.05")
+    names = tuple(str(i + 1) for i in range(recipients))
+    marking = Marking(names, ks[0], decoys, covers, risk=_range(risk), budget=budget)
+    who = [name.strip() for name in identity.split(",") if name.strip()]
+    found = run(opened, population, marking, ks, limits, who, Ola(loss=loss), seed, chart)
+    return print_json(found.to_dict()) if as_json else _show(found)
+
+
+def _list(option: str, text: str, kind: Callable[[str], N], such_as: str) -> list[N]:
+    try:
+        return [kind(part) for part in text.split(",")]
+    except ValueError:
+        raise OptionError(f"--{option} takes one number or several, such as {such_as}, not '{text}'.") from None
+
+
+def _show(found: Feasible) -> None:
+    from rich.console import Console
+
+    from veilmark.cli.show import literal
+
+    console = Console()
+    console.print()
+    console.print(literal(f"{found.population}: {found.people:,} persons", "bold"))
+    _feasibility(found, console)
+    _detectability(found, console)
+    _scalability(found, console)
+    if not found.members_known:
+        console.print(
+            literal(
+                "It is not known who of the population is in the source, so that classes with suppressed records are no "
+                "candidates. Name columns that both have: --identity.",
+                "dim",
+            )
+        )
+
+
+def _label(of: Reports) -> tuple[str, str]:
+    return str(of.k), f"{of.suppression:.4g}"
+
+
+def _feasibility(found: Feasible, console: Console) -> None:
+    from veilmark.cli.show import new_table, print_table
+
+    numbers = ("k", "suppressed", "of at most", "min link", "candidates", "persons", "hold members", "risk, times")
+    table = new_table("Feasible? Classes that decoys can be taken from", "levels", numbers=numbers)
+    for of in found.settings:
+        found_here = of.feasibility
+        levels = ", ".join(f"{name} {level}" for name, level in of.levels.items())
+        lost = of.suppressed / max(of.records + of.suppressed, 1)
+        times = "-" if not found_here.multiples else f"{found_here.multiples[0]:.2f} to {found_here.multiples[-1]:.1f}"
+        counts = (found_here.min_link, found_here.classes, found_here.records, found_here.excluded)
+        table.add_row(levels, str(of.k), f"{lost:.2%}", f"{of.suppression:.4g}", *(f"{n:,}" for n in counts), times)
+    print_table(table, console)
+
+
+def _detectability(found: Feasible, console: Console) -> None:
+    from veilmark.cli.show import new_table, print_table
+
+    numbers = ("k", "suppressed at most", "classes", "near k", "candidates up to 1.2", "1.5", "above 4 times")
+    table = new_table("Detectable? Classes of the release that a decoy class hides among", numbers=numbers)
+    for of in found.settings:
+        seen = of.detectability
+        counts = (seen.classes, seen.near_k, seen.up_to_1_2, seen.up_to_1_5, seen.above_4)
+        table.add_row(*_label(of), *(f"{n:,}" for n in counts))
+    print_table(table, console)
+
+
+def _scalability(found: Feasible, console: Console) -> None:
+    from veilmark.cli.show import new_table, print_table
+
+    asked = found.settings[0].scalability
+    title = f"Scalable? {asked.asked:,} recipients, each with {asked.decoys} decoy classes and {asked.covers} covers"
+    setting = ("k", "suppressed at most")
+    decoys = new_table(title, numbers=(*setting, "in risk range", "serve", "records added", "loss before"))
+    costs = ("classes", "serve", "without budget", "records withheld", "share", "loss after")
+    covers = new_table("What covers cost a copy", "by", numbers=(*setting, *costs))
+    for of in found.settings:
+        scale = of.scalability
+        served = _count(scale.recipients_by_decoys)
+        decoys.add_row(*_label(of), f"{scale.pool:,}", served, f"{scale.added:,.0f}", f"{scale.loss:.4f}")
+        for r in scale.removals:
+            cost = ("too few", "-", "-") if r.records is None else (f"{r.records:,}", f"{r.share:.2%}", f"{r.loss:.4f}")
+            limits = (_count(r.recipients), _count(r.recipients_at_most))
+            covers.add_row(r.strategy, *_label(of), f"{r.classes:,}", *limits, *cost)
+    print_table(decoys, console)
+    if asked.covers:
+        print_table(covers, console)
+    console.print(
+        f"A class that is in one copy only is a decoy with probability {asked.seen_once:.2f}. Loss is discernibility, 0 "
+        "to 1, withheld records counted as suppressed."
+    )
+
+
+def _count(number: int | None) -> str:
+    return "any" if number is None else f"{number:,}"

@@ -1,0 +1,79 @@
+"""`veilmark watch`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from veilmark.cli.options import JsonOption, print_json
+
+if TYPE_CHECKING:
+    from veilmark.trace.watch import Checked
+    from veilmark.workbench.watching import Watched
+
+PANEL = "4  Trace: a claim or a leaked file, and who it came from"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command(rich_help_panel=PANEL)(watch)
+
+
+def watch(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where files arrive.", show_default=False)],
+    ledger: Annotated[str, typer.Option(metavar="LEDGER", help="The ledger of releases.")],
+    key: Annotated[Path, typer.Option(metavar="KEYFILE", help="The ledger's key.")],
+    false_accusation: Annotated[float, typer.Option(help="Probability of naming any innocent recipient.")] = 1e-6,
+    webhook: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Gets a POST with JSON when somebody is named.", show_default=False),
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Check what is there, and end.")] = False,
+    poll: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Time between two looks; a file must not change meanwhile.")
+    ] = 5.0,
+    log: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Results, a JSON object a line; else beside FOLDER.", show_default=False),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Trace claims and leaked files as they arrive in a folder, each once, until Ctrl-C.
+
+    A file with a column that tells who somebody is counts as claims, any other as a leak. The probability of a false
+    accusation is kept for each file.
+    """
+    from veilmark.workbench.watching import watch as run
+
+    if not once and not as_json:
+        print(f"Watching {folder}; Ctrl-C ends it.", file=sys.stderr)
+    found = run(folder, ledger, key, false_accusation, webhook, once, poll, log, None if as_json else _print)
+    return print_json(found.to_dict()) if as_json else _print_end(found)
+
+
+def _print(found: Checked) -> None:
+    from rich.console import Console
+
+    from veilmark.cli.show import literal
+
+    if found.error is not None:
+        said = f"not checked: {found.error}"
+    elif found.accused:
+        worst = ", ".join(f"{n['name']} ({n['p_value']:.2g} if innocent)" for n in found.named)
+        said = f"{found.kind}; named: {worst}"
+    else:
+        said = f"{found.kind}; nobody is named"
+    Console().print(literal(f"{found.time}  {found.file}: {said}", "bold" if found.accused else ""), soft_wrap=True)
+
+
+def _print_end(found: Watched) -> None:
+    counts = found.to_dict()
+    typer.echo(
+        f"{counts['checked']:,} files checked, {counts['named']:,} named somebody, {counts['errors']:,} could not be read. "
+        f"See {found.log}."
+    )
+    if found.waiting:
+        typer.echo(f"{found.waiting:,} notices did not reach the webhook; the next watch tries them again.", err=True)

@@ -1,0 +1,211 @@
+"""The report of a trace: one HTML page that needs nothing else, for somebody who has to decide on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from veilmark import __version__
+from veilmark.trace.accuse import Suspect, Traced
+
+KINDS = {
+    "decoy claimed": "Persons who are not in the data. They were put into this recipient's copy alone, and are claimed to "
+    "have been found in it.",
+    "decoy class": "Groups of persons who are not in the data. They were put into this recipient's copy alone, and are "
+    "in the file.",
+    "cover class": "Groups of persons who are in the data, but only in few copies (<i>held_by</i> says in how many). This "
+    "recipient's copy holds them, and so does the file. Of more than a few, the rarest are listed; all count.",
+}
+
+MEANING = {
+    "leak": "Which groups of persons are in which recipient's copy was drawn at random, with a secret key. Nobody without "
+    "the key could know it. So, whatever was done to the file (rows or columns left out, values coarsened, copies mixed), "
+    "the copy of a recipient who had no part in it agrees with the file by chance alone.",
+    "claims": "Each recipient's copy holds some persons, the decoys, who are not in the data and are in no other copy. "
+    "They were drawn at random, with a secret key. Had the claims been made without that copy, about persons taken at "
+    "random from the population, they would hit its decoys by chance alone. The probability does not cover claims by "
+    "somebody who came to know decoys in another way, such as from the ledger.",
+}
+
+STYLE = """
+:root { color-scheme: light dark; --line: #8886; --soft: #8881; --mark: #b3261e; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; margin-bottom: 0; } h2 { font-size: 1.2rem; margin-top: 2rem; } h3 { font-size: 1rem; }
+.verdict { border-left: .4rem solid var(--mark); background: var(--soft); padding: .8rem 1rem; margin: 1.2rem 0; }
+.verdict.nobody { border-color: var(--line); } .verdict strong { font-size: 1.2rem; }
+.wide { overflow-x: auto; } table { border-collapse: collapse; margin: .5rem 0; }
+th, td { text-align: left; padding: .25rem .7rem; border-bottom: 1px solid var(--line); vertical-align: top; }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
+code { overflow-wrap: anywhere; } .quiet { opacity: .75; font-size: .9rem; }
+@media print { body { max-width: none; margin: 0; } thead { display: table-header-group; } tr { break-inside: avoid; } }
+"""
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """What was traced, and against what: `kind` is `leak` or `claims`, `files` are (name, bytes, SHA-256)."""
+
+    kind: str
+    files: Sequence[tuple[str, int, str]]
+    ledger: str
+    entries: int
+    head: str
+    fault: str | None
+    time: str
+
+    @property
+    def name(self) -> str:
+        more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
+        return f"{self.files[0][0]}{more}" if self.files else "the evidence"
+
+
+def trace_page(traced: Traced, exhibit: Exhibit) -> str:
+    """The page. Whatever comes from data is escaped; evidence is shown against those who are named and nobody else."""
+    named = [s for s in traced.suspects if s.p_value <= traced.false_accusation]
+    title = f"Trace of {exhibit.name}"
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        f'<p class="quiet">{escape(exhibit.time)}, veilmark {escape(__version__)}</p>',
+        _verdict(traced, named),
+        *([_confidential()] if named else []),
+        "<h2>What the probabilities mean</h2>",
+        _meaning(traced, exhibit),
+        "<h2>Recipients</h2>",
+        _recipients(traced),
+        *([f"<h2>Evidence</h2>{''.join(_evidence(s) for s in named)}"] if named else []),
+        "<h2>How it can be checked</h2>",
+        _provenance(traced, exhibit),
+    ]
+    policy = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+    head = f'<meta charset="utf-8">{policy}<meta name="viewport" content="width=device-width">'
+    return (
+        f'<!doctype html>\n<html lang="en"><head>{head}<title>{escape(title)}</title><style>{STYLE}</style></head>\n'
+        f"<body>\n{''.join(f'{part}{chr(10)}' for part in parts)}</body></html>\n"
+    )
+
+
+def _verdict(traced: Traced, named: Sequence[Suspect]) -> str:
+    limit = f"{probability(traced.false_accusation)} ({in_words(traced.false_accusation)})"
+    if not named:
+        return (
+            '<div class="verdict nobody"><strong>Nobody is named.</strong><br>No recipient agrees with the evidence so well '
+            f"that chance would explain it with a probability of {limit} or less. That clears nobody.</div>"
+        )
+    who = "".join(
+        f"<br>By chance alone, an innocent recipient (any of the {traced.tested:,} tested) would look as guilty as "
+        f"<b>{escape(s.name)}</b>, release {escape(s.release)}, with a probability of {_at_most(s)}"
+        f"{probability(s.p_value)}: {in_words(s.p_value)}."
+        for s in named
+    )
+    names = escape(", ".join(traced.accused))
+    return f'<div class="verdict"><strong>Named: {names}</strong>{who}<br>The limit, chosen before, was {limit}.</div>'
+
+
+def _confidential() -> str:
+    return (
+        "<p><b>Confidential.</b> The evidence below tells which persons or groups are decoys. Once that is known, they "
+        "protect nothing any more.</p>"
+    )
+
+
+def _meaning(traced: Traced, exhibit: Exhibit) -> str:
+    return (
+        f"<p>{MEANING[exhibit.kind]}</p><p>The probability given for each recipient is that of <i>any</i> innocent one "
+        f"among the {traced.tested:,} tested agreeing so well: the number tested is allowed for. <i>Exact</i> means that it "
+        "was computed; <i>bound</i> that it is at most this (Chernoff). It is not the probability that a recipient is "
+        "innocent, which depends on all that is known of the case besides. Nor does it tell who at the recipient's acted, "
+        "or whether the copy was stolen there.</p>"
+    )
+
+
+def _recipients(traced: Traced) -> str:
+    rows = [
+        (
+            s.name,
+            s.release,
+            f"{_at_most(s)}{probability(s.p_value)}",
+            "exact" if s.tail == "exact" else "bound",
+            f"{len(s.evidence):,}",
+            "named" if s.p_value <= traced.false_accusation else "",
+        )
+        for s in traced.suspects
+    ]
+    left_out = (
+        '<p class="quiet">What evidence there is against recipients who are not named is left out, so that their marks stay '
+        "secret; veilmark trace --json lists it.</p>"
+    )
+    columns = ("recipient", "release", "probability if innocent", "kind", "pieces of evidence", "")
+    return _table(columns, rows, numbers=(2, 4)) + left_out
+
+
+def _evidence(suspect: Suspect) -> str:
+    title = f"<h3>Against {escape(suspect.name)}, release {escape(suspect.release)}</h3>"
+    if not suspect.evidence:
+        return f"{title}<p>Many small agreements, none of which says much alone.</p>"
+    by_kind: dict[str, list[Mapping[str, Any]]] = {}
+    for piece in suspect.evidence:
+        by_kind.setdefault(str(piece.get("kind", "evidence")), []).append(piece)
+    return title + "".join(_pieces(kind, pieces) for kind, pieces in by_kind.items())
+
+
+def _pieces(kind: str, pieces: Sequence[Mapping[str, Any]]) -> str:
+    names = [n for n in dict.fromkeys(name for piece in pieces for name in piece) if n != "kind"]
+    rows = [(str(i), *("" if p.get(n) is None else str(p[n]) for n in names)) for i, p in enumerate(pieces, 1)]
+    return f"<p><b>{escape(kind)}</b>: {len(pieces):,}. {KINDS.get(kind, '')}</p>" + _table(("", *names), rows, (0,))
+
+
+def _provenance(traced: Traced, exhibit: Exhibit) -> str:
+    files = [(name, f"{size:,}", f"<code>{escape(digest)}</code>") for name, size, digest in exhibit.files]
+    chain = (
+        f"The chain of its {exhibit.entries:,} entries is whole."
+        if exhibit.fault is None
+        else f"<b>Its chain is broken: {escape(exhibit.fault)}.</b>"
+    )
+    notes = "".join(f"<li>{escape(note)}</li>" for note in traced.notes)
+    return (
+        f"{_table(('file', 'bytes', 'SHA-256'), files, (1,), raw=(2,))}"
+        f"<p>Ledger <code>{escape(exhibit.ledger)}</code>. {chain} Its head is <code>{escape(exhibit.head)}</code>; "
+        "<code>veilmark ledger verify --head</code> shows that it still holds all that it held then. The same file, "
+        f"ledger and key give the same result with veilmark {escape(__version__)}.</p>{f'<ul>{notes}</ul>' if notes else ''}"
+    )
+
+
+def _table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = (), raw: Sequence[int] = ()
+) -> str:
+    """A table; all cells are escaped but those of the columns `raw`."""
+    right = [' class="number"' if i in numbers else "" for i in range(len(columns))]
+    top = "".join(f"<th{side}>{escape(name)}</th>" for name, side in zip(columns, right, strict=True))
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td{right[i]}>{cell if i in raw else escape(cell)}</td>" for i, cell in enumerate(row))
+        + "</tr>\n"
+        for row in rows
+    )
+    return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>\n{body}</tbody></table></div>'
+
+
+def _at_most(suspect: Suspect) -> str:
+    return "" if suspect.tail == "exact" else "at most "
+
+
+def probability(p: float) -> str:
+    """Two digits, rounded up, so that no probability looks smaller than it is."""
+    if p <= 0 or p >= 1:
+        return f"{p:g}"
+    unit = 10.0 ** (math.floor(math.log10(p)) - 1)
+    return f"{min(math.ceil(p / unit - 1e-6) * unit, 1.0):.2g}"
+
+
+def in_words(p: float) -> str:
+    """`1 in 3,100,000`, rounded so that it does not look rarer than it is."""
+    if p >= 0.1:
+        return f"{math.ceil(p * 100)} in 100"
+    times = 1 / max(p, 1e-300)
+    if times >= 1e12:
+        return f"1 in 10<sup>{math.floor(math.log10(times) + 1e-9)}</sup>"
+    unit = 10 ** max(math.floor(math.log10(times)) - 1, 0)
+    return f"1 in {math.floor(times * (1 + 1e-9) / unit) * unit:,}"

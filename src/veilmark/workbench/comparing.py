@@ -1,0 +1,258 @@
+"""The verb compare: several methods on one study, their loss, time, and what attackers learn from each release."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from veilmark.attack import ATTACKS, AttackResult, View, attack_view
+from veilmark.attack.view import view_of_sliced
+from veilmark.errors import OptionError, did_you_mean
+from veilmark.hierarchy import Levels
+from veilmark.output import refuse_inputs
+from veilmark.persons import PersonTable
+from veilmark.progress import step
+from veilmark.report import charts
+from veilmark.study import Study
+from veilmark.utility.sliced import amounts
+from veilmark.veil.anatomy import Anatomy
+from veilmark.veil.folded import Generalization
+from veilmark.veil.fslip import FSlip
+from veilmark.veil.mondrian import Mondrian
+from veilmark.veil.ola import Ola
+from veilmark.veil.onemany import OneMany
+from veilmark.veil.rmr import Rmr
+from veilmark.veil.sliced import Sliced
+from veilmark.veil.slicing import Slicing
+from veilmark.workbench.attacking import _check as check_attacks
+from veilmark.workbench.attacking import _persons_of_records as persons_of_records
+from veilmark.workbench.slicing import resolve_all
+from veilmark.workbench.sources import engine_of, fold_persons
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What every method is asked for, as far as it knows of it; without `l` each takes its own."""
+
+    k: int = 5
+    l: float | None = None  # noqa: E741
+    suppress: float = 0.0
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise OptionError(f"k must be a whole number of 1 or more, not {self.k}. Try 5.")
+        if self.l is not None and not 1 <= self.l < float("inf"):
+            raise OptionError(f"l must be a number of 1 or more, not {self.l:g}. Try 2.")
+        if not 0 <= self.suppress <= 1:
+            raise OptionError(f"The suppression limit is a share of the persons, 0 to 1, not {self.suppress:g}.")
+
+
+def _fslip(asked: Asked, **more: Any) -> FSlip:
+    return FSlip(asked.k, 2 if asked.l is None else asked.l, seed=asked.seed, **more)
+
+
+def _whole_l(asked: Asked) -> int:
+    if asked.l is not None and asked.l != int(asked.l):
+        raise OptionError(f"This method counts sets, so that l must be a whole number, not {asked.l:g}.")
+    return 2 if asked.l is None else int(asked.l)
+
+
+METHODS: Mapping[str, Callable[[Asked], Any]] = {
+    "ola": lambda asked: Generalization(asked.k, asked.l, Ola(asked.suppress, "gcp"), asked.seed),
+    "mondrian": lambda asked: Generalization(asked.k, asked.l, Mondrian(), asked.seed),
+    "fslip": _fslip,
+    "fslip-linked": lambda asked: _fslip(asked, link="groups"),
+    "fslip-paper": lambda asked: _fslip(asked, preset="paper"),
+    "onemany": lambda asked: OneMany(asked.k, _whole_l(asked), asked.seed),
+    "rmr": lambda asked: Rmr(asked.k, seed=asked.seed),
+    "anatomy": lambda asked: Anatomy(_whole_l(asked), asked.seed),
+    "slicing": lambda asked: Slicing(asked.k, seed=asked.seed),
+}
+"""Each with its tuning for what is asked."""
+
+USUAL = ("ola", "mondrian", "fslip", "fslip-linked", "onemany", "rmr", "anatomy", "slicing")
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A method's release: `loss` by metric, the `seconds` it took to make, the attacks on it, and its `facts`.
+
+    `k` is measured: the smallest class by the published quasi-identifiers. `sa_loss` is over all sensitive attributes,
+    `linked` tells whether a person's row says which sensitive rows may be theirs. Where the method `refused`, that is its reason, and there is nothing else.
+    """
+
+    loss: Mapping[str, float] = field(default_factory=dict)
+    sa_loss: float = 0.0
+    seconds: float | None = None
+    k: int | None = None
+    attacks: Mapping[str, AttackResult] = field(default_factory=dict)
+    linked: bool = False
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    refused: str | None = None
+
+    @property
+    def total_loss(self) -> float:
+        """The mean of what quasi-identifiers and sensitive attributes lose, 0 to 1."""
+        return (self.loss["ncp"] + self.sa_loss) / 2
+
+    @property
+    def worst(self) -> str | None:
+        """The attack that gains most over its control."""
+        tried = {name: found.gain for name, found in self.attacks.items() if found.targets}
+        return max(tried, key=lambda name: tried[name]) if tried else None
+
+    @property
+    def risk(self) -> float:
+        """How much that attack gains."""
+        return self.attacks[self.worst].gain if self.worst else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "loss": {**self.loss, "sa": self.sa_loss, "total": self.total_loss} if self.loss else {},
+            "seconds": self.seconds,
+            "attacks": {name: found.to_dict() for name, found in self.attacks.items()},
+            "k": self.k,
+            "risk": self.risk if self.loss else None,
+            "worst_attack": self.worst,
+            "linked": self.linked,
+            "facts": {name: value for name, value in self.facts.items() if name != "correlations"},
+            "notes": list(self.notes),
+            "refused": self.refused,
+        }
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The methods on one study."""
+
+    source: str
+    persons: int
+    records: int
+    asked: Asked
+    methods: Mapping[str, Tried]
+
+    @property
+    def made(self) -> dict[str, Tried]:
+        """Those that did not refuse."""
+        return {name: tried for name, tried in self.methods.items() if tried.refused is None}
+
+    def frontier(self, linked: bool = False) -> list[str]:
+        """The methods than which no other has both less loss and less risk, by loss; with `linked`, among those only."""
+        of = {name: tried for name, tried in self.made.items() if tried.linked or not linked}
+        best = [name for name in of if not any(_beats(other, of[name]) for other in of.values())]
+        return sorted(best, key=lambda name: (of[name].total_loss, of[name].risk))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "source": self.source,
+            "persons": self.persons,
+            "records": self.records,
+            "asked": dict(vars(self.asked)),
+            "methods": {name: tried.to_dict() for name, tried in self.methods.items()},
+            "frontier": self.frontier(),
+            "frontier_linked": self.frontier(linked=True),
+        }
+
+
+def _beats(one: Tried, other: Tried) -> bool:
+    """Not worse in both, and better in one."""
+    first, second = (one.total_loss, one.risk), (other.total_loss, other.risk)
+    return first != second and first[0] <= second[0] and first[1] <= second[1]
+
+
+def compare_methods(
+    study: Study,
+    methods: Sequence[str] = USUAL,
+    asked: Asked | None = None,
+    attacks: Sequence[str] = ATTACKS,
+    targets: int = 100_000,
+    known: int = 1,
+    chart: str | os.PathLike[str] | None = None,
+) -> Compared:
+    """Make a release by each method, one row a person, and attack it as read from its files, which are then removed.
+
+    Without a person column each record is a person. A method that cannot do what is asked is told of, with its reason;
+    if none can, that is an error. `chart` is a file to draw the frontier of risk and loss to.
+    """
+    asked = asked or Asked()
+    _check(study, methods, attacks, targets, known)
+    if chart is not None:
+        charts.check_path(Path(chart))
+        refuse_inputs(Path(chart), [study.source()[0]])
+    with engine_of(study) as engine:
+        persons = fold_persons(engine, study) if study.person else persons_of_records(engine, study)
+    levels = resolve_all(study, persons)
+    trial = _Trial(persons, levels, attacks, targets, known, asked.seed)
+    found = Compared(
+        study.label, len(persons), persons.records, asked, {name: trial.run(name, asked) for name in methods}
+    )
+    if not found.made:
+        reasons = " ".join(f"{name}: {tried.refused}" for name, tried in found.methods.items())
+        raise OptionError(f"No method can do what is asked. {reasons}")
+    if chart is not None:
+        from veilmark.report.frontier_chart import frontier
+
+        charts.save(frontier(found), Path(chart))
+    return found
+
+
+def _check(study: Study, methods: Sequence[str], attacks: Sequence[str], targets: int, known: int) -> None:
+    for name in methods:
+        if name not in METHODS:
+            raise OptionError(
+                f"'{name}' is not a method to compare.{did_you_mean(name, METHODS)} There are {', '.join(METHODS)}."
+            )
+    if not methods:
+        raise OptionError("There must be at least one method to compare.")
+    check_attacks(study, attacks, targets, known)
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """The persons, and how they are attacked."""
+
+    persons: PersonTable
+    levels: dict[str, Levels]
+    attacks: Sequence[str]
+    targets: int
+    known: int
+    seed: int
+
+    def run(self, name: str, asked: Asked) -> Tried:
+        with step(f"Anonymizing: {name}"):
+            start = time.perf_counter()
+            try:
+                method = METHODS[name](asked)
+                release = import_module(type(method).__module__).slice_persons(self.persons, self.levels, method)
+            except OptionError as error:
+                return Tried(refused=str(error))
+            seconds = time.perf_counter() - start
+        view = self._published(release)
+        persons, levels = self.persons, self.levels
+        found = attack_view(view, persons, levels, self.attacks, self.targets, self.known, None, self.seed)
+        loss = sa_loss(persons, levels, release.loss)
+        return Tried(release.loss, loss, seconds, int(view.size.min()), found, release.linked, release.facts, view.notes)
+
+    def _published(self, release: Sliced) -> View:
+        """What an attacker sees, read from the files."""
+        with tempfile.TemporaryDirectory(prefix="veilmark-") as folder:
+            release.write(Path(folder) / "release")
+            return view_of_sliced(Sliced.open(Path(folder) / "release"), self.persons, self.levels)
+
+
+def sa_loss(persons: PersonTable, levels: Mapping[str, Levels], loss: Mapping[str, float]) -> float:
+    """What the sensitive attributes lose, a mean over them: of an amount NIL, of others SA-NCP, and of arrays also the
+    share of their published values that are other persons'."""
+    numbers = len(amounts(persons, levels))
+    arrays = sum(not column.single for column in persons.sensitive.values())
+    words = len(persons.sensitive) - numbers
+    added = loss.get("sa_added", 0.0) * (1 - loss["sa_ncp"])
+    return (numbers * loss["sa_nil"] + words * loss["sa_ncp"] + arrays * added) / len(persons.sensitive)

@@ -1,0 +1,253 @@
+"""What a release is made from: the source, how it is to be anonymized, and the population that it links to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from veilmark.classes import ClassTable
+from veilmark.domain import Domain
+from veilmark.engines import sql
+from veilmark.engines.duckdb import DIALECT, DuckDB, DuckTable
+from veilmark.errors import DataError, HierarchyError, OptionError, StudyError, did_you_mean
+from veilmark.hierarchy import Levels, resolve
+from veilmark.mark.boxes import link_boxes
+from veilmark.mark.discover import Linked, link, union_domain
+from veilmark.mark.plan import Marking, Marks, keyed_order
+from veilmark.mark.plant import Rows
+from veilmark.privacy.models import PrivacyModel
+from veilmark.study import Study
+from veilmark.utility.covers import read_labels
+from veilmark.veil.anonymize import Plan
+from veilmark.veil.mondrian import Mondrian
+from veilmark.veil.ola import Ola
+from veilmark.veil.recoding import full_domain
+from veilmark.workbench.anonymizing import follow_distances, is_number, planned, published_columns
+from veilmark.workbench.sources import class_table, open_other, open_source, resolve_quasi
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """A release's source, its plan, and the population linked to it; `persons` has everybody who can serve as a decoy: the
+    identity columns (`i0`, `i1`, …) and the `class`, in a fixed order."""
+
+    engine: DuckDB
+    study: Study
+    source: DuckTable
+    population: DuckTable
+    identity: tuple[str, ...]
+    classes: ClassTable
+    people: ClassTable
+    domains: tuple[Domain, ...]
+    levels: tuple[Levels, ...]
+    plan: Plan
+    linked: Linked
+    persons: pa.Table
+
+    @classmethod
+    def prepare(
+        cls,
+        engine: DuckDB,
+        study: Study,
+        population: Any,
+        identity: tuple[str, ...],
+        marking: Marking,
+        models: Sequence[PrivacyModel],
+        method: Ola | Mondrian,
+    ) -> Ground:
+        """Plan the release and link it; what cannot be released is refused first."""
+        source = open_source(engine, study)
+        everybody = open_other(engine, study, population, study.quasi)
+        check_identity(everybody, identity)
+        check_hidden(study, source, identity)
+        classes = class_table(source, study)
+        made = planned(engine, study, classes, follow_distances(study, classes, models), method, None)
+        people = ClassTable.build(everybody, study.quasi)
+        if not people.total_records:
+            raise DataError(f"'{everybody.label}' has column names but no records.")
+        domains = [union_domain(*both) for both in zip(classes.domains, people.domains, strict=True)]
+        levels = union_levels(study, classes, domains)
+        numeric = [is_number(study, name, domain) for name, domain in zip(classes.columns, domains, strict=True)]
+        if made.recoding.local:
+            own = resolve_quasi(study, classes)
+            least = (marking.k, marking.risk[1])
+            linked = link_boxes(classes, made.recoding, people, own, levels, domains, numeric, least)
+        else:
+            linked = link(classes, made.recoding, people, levels, domains, numeric)
+        nobody = pa.table({"class": pa.array([], pa.int64())})
+        values = (tuple(domains), tuple(levels), made, linked, nobody)
+        return cls(engine, study, source, everybody, identity, classes, people, *values)._with_persons(marking.k)
+
+    # Who can serve as a decoy.
+
+    @property
+    def members_known(self) -> bool:
+        """Whether the source, too, tells who somebody is."""
+        return set(self.identity) <= set(self.source.columns)
+
+    def _with_persons(self, k: int) -> Ground:
+        """Look up the persons of all candidates. Those in the source cannot serve, nor those whom the identity columns do not
+        tell from others; and nobody of a class that has suppressed persons who were not recognized."""
+        linked = self.linked
+        found = self._look_up(np.flatnonzero(linked.found(k)))
+        inside = found.column("inside").to_numpy()
+        owner = found.column("class").to_numpy()
+        told = np.ones(len(found), dtype=bool)
+        for i in range(len(self.identity)):
+            told &= found.column(f"i{i}").is_valid().to_numpy()
+        members = np.bincount(owner[inside], minlength=len(linked))
+        lost = linked.suppressed if linked.lost is None else linked.lost
+        doubtful = (members < lost) if self.members_known else (lost > 0)
+        candidates = found.filter(pa.array(told & ~inside & ~doubtful[owner])).drop_columns("inside")
+        persons = self._without_namesakes(candidates)
+        outside = np.bincount(persons.column("class").to_numpy(), minlength=len(linked))
+        return replace(self, persons=persons, linked=replace(linked, outside=outside))
+
+    def _look_up(self, chosen: np.ndarray) -> pa.Table:
+        """Everybody in some classes."""
+        raw = np.flatnonzero(np.isin(self.linked.of_people, chosen))
+        names = [f"v{i}" for i in range(len(self.study.quasi))]
+        pairs = zip(self.people.domains, self.people.codes, strict=True)
+        values = [domain.values.take(pa.array(code[raw])) for domain, code in pairs]
+        wanted = pa.table([*values, pa.array(self.linked.of_people[raw].astype(np.int64))], [*names, "class"])
+        kinds = {c: self.population.columns[c] for c in self.study.quasi}
+        known = self.source.name if self.members_known else None
+        with self._registered(wanted) as name:
+            statement = sql.persons(DIALECT, self.population.name, name, kinds, self.identity, known)
+            found = self.population.query(statement)
+        order = [("class", "ascending"), *((f"i{i}", "ascending") for i in range(len(self.identity)))]
+        return found.sort_by(order).combine_chunks()
+
+    def _without_namesakes(self, persons: pa.Table) -> pa.Table:
+        names = [f"i{i}" for i in range(len(self.identity))]
+        counted = self.namesakes(persons.select(names), self.identity)
+        once = counted.filter(pa.array(counted.column("n").to_numpy() == 1)).select(names)
+        alone = persons.join(once, names, join_type="left semi", use_threads=False)
+        order = [("class", "ascending"), *((name, "ascending") for name in names)]
+        return alone.sort_by(order).combine_chunks()
+
+    def namesakes(self, names: pa.Table, columns: Sequence[str]) -> pa.Table:
+        """How many of the population have each of some identities, by some of the identity columns."""
+        distinct = names.group_by(names.column_names, use_threads=False).aggregate([])
+        with self._registered(distinct.rename_columns([f"i{i}" for i in range(len(columns))])) as name:
+            return self.population.query(sql.namesakes(DIALECT, self.population.name, name, columns))
+
+    @contextmanager
+    def _registered(self, table: pa.Table) -> Iterator[str]:
+        name = f"{self.population.name}_wanted"
+        self.engine.connection.register(name, table)
+        try:
+            with self.engine.joins_as_written():
+                yield name
+        finally:
+            self.engine.connection.unregister(name)
+
+    def decoys(self, marks: Marks, recipient: int, key: bytes) -> pa.Table:
+        """The identity columns of a recipient's decoys, class by class, in the numbers that are planned."""
+        owner = self.persons.column("class").to_numpy()
+        chosen = [np.empty(0, dtype=np.int64)]
+        for name, size in zip(marks.decoys[recipient].tolist(), marks.sizes[recipient].tolist(), strict=True):
+            first, last = np.searchsorted(owner, [name, name + 1])
+            chosen.append(first + keyed_order(key, f"people {name}", int(last - first))[:size])
+        found = self.persons.take(pa.array(np.concatenate(chosen)))
+        return found.drop_columns("class").rename_columns(list(self.identity))
+
+    # Rows and labels.
+
+    def rows(self) -> Rows:
+        """All of the source's rows, suppressed ones too."""
+        recoding = self.plan.recoding
+        if not recoding.local:
+            node = [recoding.levels[c] for c in self.study.quasi]
+            nothing = np.empty((len(node), 0), dtype=np.int32)
+            whole = full_domain(self.study.quasi, self.domains, self.levels, node, nothing)
+            recoding = whole.on(self.classes.domains)
+        columns = published_columns(self.study, self.source)
+        file = self.engine.scratch(".parquet")
+        self.source.write_recoded(recoding, columns, file)
+        texts = [f.name for f in pq.read_schema(file) if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
+        table = pq.read_table(file, read_dictionary=texts).unify_dictionaries().combine_chunks()
+        owner = self.linked.find(table)
+        if (owner < 0).any():
+            raise DataError(f"'{self.source.label}' changed while it was being read. Try again.")
+        return Rows(tuple(columns), table.drop_columns(list(self.study.quasi)), owner)
+
+    def above(self) -> dict[str, list[list[str | None]]]:
+        """For each column the labels of the release and, level by level, what they become further up."""
+        recoding, found = self.plan.recoding, {}
+        for name, of, labels in zip(self.linked.columns, self.levels, self.linked.labels, strict=True):
+            level = of.height if recoding.local else recoding.levels[name]
+            ways = [of.labels[upper].take(pa.array(of.up(level, upper))) for upper in range(level + 1, of.height + 1)]
+            found[name] = [labels.to_pylist(), *(up.to_pylist() for up in ways)]
+        return found
+
+    def covered(self, column: int, labels: np.ndarray) -> list[np.ndarray]:
+        """The values of source and population, by their codes, that each of some labels stands for."""
+        if self.plan.recoding.local:
+            cover = read_labels(self.linked.labels[column], self.domains[column], self.levels[column])
+            runs = [np.flatnonzero(cover.owner == label) for label in labels]
+            return [np.concatenate([np.arange(cover.low[r], cover.high[r] + 1) for r in of]) for of in runs]
+        codes = self.levels[column].codes[self.plan.recoding.levels[self.linked.columns[column]]]
+        return [np.flatnonzero(codes == label) for label in labels]
+
+    def people_by_value(self, column: int) -> np.ndarray:
+        """How many of the population have each value."""
+        own, domain = self.people.domains[column], self.domains[column]
+        codes = domain.codes_of(own.text)[self.people.codes[column]]
+        return np.bincount(codes, weights=self.people.size, minlength=len(domain)).astype(np.int64)
+
+
+def check_identity(population: DuckTable, identity: Sequence[str]) -> None:
+    """The columns that say who somebody is."""
+    if not identity:
+        raise OptionError("Say which columns of the population tell who somebody is: --identity name,birthday.")
+    for i, name in enumerate(identity):
+        if name not in population.columns:
+            raise OptionError(
+                f"'{population.label}' has no column '{name}' to tell persons by.{did_you_mean(name, population.columns)}"
+            )
+        if name in identity[:i]:
+            raise OptionError(f"--identity names '{name}' twice. Name each column once.")
+
+
+def check_hidden(study: Study, source: DuckTable, identity: Sequence[str]) -> None:
+    """No copy may tell who somebody is, by an identity column or by a pseudonym."""
+    shown = [c for c in identity if c in published_columns(study, source) and c not in study.quasi]
+    if shown:
+        raise StudyError(
+            f"The copies would show '{shown[0]}', which tells who somebody is. Give it the role direct in {study.name}."
+        )
+    if study.pseudonyms:
+        raise StudyError(
+            f"{study.name} keeps '{study.pseudonyms[0]}' as a pseudonym, which copies cannot have: decoys would be told by "
+            "theirs. Drop `keep: pseudonym`."
+        )
+
+
+def union_levels(study: Study, classes: ClassTable, domains: Sequence[Domain]) -> list[Levels]:
+    """The hierarchies on the values of source and population; the source's values must have the labels that they have by
+    themselves."""
+    levels = []
+    for name, domain, own in zip(classes.columns, domains, classes.domains, strict=True):
+        spec = study.spec.attributes[name].hierarchy
+        alone = resolve(spec, own, name, study.folder)
+        try:
+            levels.append(resolve(spec, domain, name, study.folder))
+        except HierarchyError as error:
+            raise HierarchyError(f"With the population's values: {error}") from None
+        place = pa.array(domain.codes_of(own.text))
+        same = levels[-1].height == alone.height and all(
+            levels[-1].of_values(level).take(place).equals(alone.of_values(level)) for level in range(1, alone.height + 1)
+        )
+        if not same:
+            raise DataError(
+                f"Beside the population's values of '{name}' (longer ones, perhaps) the source's get other labels than by "
+                "themselves. Bring both to one form."
+            )
+    return levels
