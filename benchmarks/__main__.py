@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import anonymize, foundation, growth, monitor, peers, scores, search
+from benchmarks import anonymize, foundation, growth, monitor, peers, persons, scores, search
 
 SUITES = {
     "foundation": foundation.run,
@@ -12,6 +12,7 @@ SUITES = {
     "monitor": monitor.run,
     "anonymize": anonymize.run,
     "search": search.run,
+    "persons": persons.run,
     "growth": growth.run,
     "peers": peers.run,
 }

@@ -227,93 +227,82 @@ def _joined(parts: Sequence[Fingerprints]) -> Fingerprints:
 
 
 class _Part:
-    """Some persons' records, brought into the order of the persons."""
+    """Some persons' records: whose each row is, and each row's codes."""
 
     def __init__(self, table: DuckTable, person: str, domains: Mapping[str, Domain], part: tuple[int, int]) -> None:
         self._domains = domains
         hashes, checks = table.person_keys(person, part)
         with ThreadPoolExecutor(1) as beside:
             coding = beside.submit(_row_codes, table, person, domains, part)
-            self._order, changes = _sorted_by(hashes)
+            self._person, self._firsts = _numbered(hashes)
             self._codes = coding.result()
-        if (_changes(checks[self._order]) != changes).any():
+        if (checks[self._firsts][self._person] != checks).any():
             raise VeilmarkError(
                 "Two persons could not be told apart by their hashes. Rename the person column's values."
             )
-        self._starts = np.flatnonzero(np.concatenate([[True], changes]))[: len(hashes)]
-        self._person = self._by_appearance()
-        self._inside = ~np.concatenate([[True], changes])[: len(hashes)]
         if any(len(codes) != len(hashes) for codes in self._codes.values()):
             raise DataError(f"'{table.label}' changed while it was being read. Try again when nobody writes to it.")
 
     def __len__(self) -> int:
-        return len(self._order)
-
-    def _by_appearance(self) -> np.ndarray:
-        """The person of each ordered row, persons numbered by their first rows."""
-        firsts = self._order[self._starts]
-        seen = np.zeros(len(self._order), dtype=np.int32)
-        seen[firsts] = 1
-        rank = np.cumsum(seen, dtype=np.int32)[firsts] - 1
-        return np.repeat(rank, np.diff(np.append(self._starts, len(self._order))))
+        return len(self._person)
 
     def fingerprints(self, column: str, folding: Folding | None) -> Fingerprints:
         """The persons' values of one column; a missing one counts only where a person has no other."""
-        domain, codes = self._domains[column], self._codes[column][self._order]
-        if not (_changes(codes) & self._inside[1:]).any():
-            return Fingerprints.of_codes(domain, self._one_each(codes[self._starts]))
-        if folding is not None and folding.rule == "first":
-            return Fingerprints.of_codes(domain, self._one_each(codes[self._starts]))
+        domain, codes = self._domains[column], self._codes[column]
+        first = codes[self._firsts]
+        if (first[self._person] == codes).all() or (folding is not None and folding.rule == "first"):
+            return Fingerprints.of_codes(domain, first.astype(np.int32))
         if folding is not None and folding.rule == "latest" and folding.date:
-            return Fingerprints.of_codes(domain, self._one_each(codes[self._latest(folding.date)]))
+            return Fingerprints.of_codes(domain, codes[self._latest(folding.date)].astype(np.int32))
         return self._pairs(domain, codes, folding is not None and folding.rule == "mode")
-
-    def _one_each(self, codes: np.ndarray) -> np.ndarray:
-        result = np.empty(len(self._starts), dtype=np.int32)
-        result[self._person[self._starts]] = codes
-        return result
 
     def _latest(self, date: str) -> np.ndarray:
         """The first of each person's rows with the latest date; a missing date is the earliest."""
-        when = self._codes[date][self._order]
+        when = self._codes[date].astype(np.int64)
         if (missing := self._domains[date].missing) is not None:
             when = np.where(when == missing, -1, when)
-        latest = np.maximum.reduceat(when, self._starts)
-        length = np.diff(np.append(self._starts, len(when)))
-        rows = np.flatnonzero(when == np.repeat(latest, length))
-        return rows[np.concatenate([[True], _changes(self._person[rows])])]
+        latest = np.full(len(self._firsts), -1, dtype=np.int64)
+        np.maximum.at(latest, self._person, when)
+        rows = np.flatnonzero(when == latest[self._person])
+        found = np.empty(len(self._firsts), dtype=np.int64)
+        found[self._person[rows[::-1]]] = rows[::-1]
+        return found
 
     def _pairs(self, domain: Domain, codes: np.ndarray, commonest: bool) -> Fingerprints:
         bits = len(domain).bit_length()
         keys = self._person.astype(np.int64) << bits
         keys |= codes
         keys.sort()
-        begins = np.flatnonzero(np.concatenate([[True], _changes(keys)]))
+        begins = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
         keys = keys[begins]
         person, value = keys >> bits, keys & ((1 << bits) - 1)
-        often = np.diff(np.append(begins, len(codes)))
-        if domain.missing is not None:
-            several = np.bincount(person)[person] > 1
-            stay = ~several | (value != domain.missing)
-            person, value, often = person[stay], value[stay], often[stay]
-        if commonest:
-            order = np.lexsort((value, -often, person))
-            person, value = person[order], value[order]
-            first = np.concatenate([[True], _changes(person)])
-            person, value = person[first], value[first]
-        lengths = np.bincount(person, minlength=len(self._starts))
+        if domain.missing is not None or commonest:
+            often = np.diff(np.append(begins, len(codes)))
+            person, value = _chosen(person, value, often, domain.missing, commonest)
+        lengths = np.bincount(person, minlength=len(self._firsts))
         return Fingerprints(domain, np.concatenate([[0], np.cumsum(lengths)]), value.astype(np.int32))
 
 
-def _changes(values: np.ndarray) -> np.ndarray:
-    return values[1:] != values[:-1]
+def _chosen(
+    person: np.ndarray, value: np.ndarray, often: np.ndarray, missing: int | None, commonest: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of person and value less the missing ones of those who have another; or the commonest of each person."""
+    if missing is not None:
+        stay = (np.bincount(person)[person] == 1) | (value != missing)
+        person, value, often = person[stay], value[stay], often[stay]
+    if commonest:
+        order = np.lexsort((value, -often, person))
+        person, value = person[order], value[order]
+        first = np.concatenate([[True], person[1:] != person[:-1]])
+        person, value = person[first], value[first]
+    return person, value
 
 
-def _sorted_by(hashes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers in an order that brings equal hashes together, the earlier row first; and where the hash changes.
+def _numbered(hashes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The person of each row, persons numbered by their first rows, and these rows.
 
-    Most of a hash and the row's number fit into one integer, which sorts far faster than rows by their hashes; where
-    two hashes differ in the rest alone, these rows are sorted anew.
+    Most of a hash and the row's number fit into one integer, which sorts far faster than rows by their hashes. Where two
+    hashes differ in the rest alone, the later ones are persons of their own.
     """
     bits = len(hashes).bit_length()
     low = np.uint64((1 << bits) - 1)
@@ -321,16 +310,20 @@ def _sorted_by(hashes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     keys |= np.arange(len(hashes), dtype=np.uint64)
     keys.sort()
     order = (keys & low).astype(np.int32)
-    found = hashes[order]
-    changes = _changes(found)
     keys >>= np.uint64(bits)
-    tops = _changes(keys)
-    if (changes != tops).any():
-        run = np.concatenate([[0], np.cumsum(tops)])
-        rows = np.flatnonzero(np.isin(run, run[1:][changes & ~tops]))
-        order[rows] = order[rows][np.lexsort((order[rows], found[rows], run[rows]))]
-        changes = _changes(hashes[order])
-    return order, changes
+    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))[: len(hashes)]
+    firsts = order[starts]
+    person = np.empty(len(hashes), dtype=np.int32)
+    person[order] = np.repeat(np.arange(len(firsts), dtype=np.int32), np.diff(np.append(starts, len(hashes))))
+    others = np.flatnonzero(hashes[firsts][person] != hashes)
+    if len(others):
+        _, place, copy = np.unique(hashes[others], return_index=True, return_inverse=True)
+        person[others] = len(firsts) + copy
+        firsts = np.concatenate([firsts, others[place].astype(np.int32)])
+    seen = np.zeros(len(hashes), dtype=np.int32)
+    seen[firsts] = 1
+    rank = np.cumsum(seen, dtype=np.int32)[firsts] - 1
+    return rank[person], np.flatnonzero(seen)
 
 
 def _row_codes(

@@ -22,9 +22,19 @@ from veilmark.hierarchy import parse_spec, resolve
 from veilmark.mark.discover import link
 from veilmark.privacy.models import KAnonymity
 from veilmark.reproduce import anontokens_paper as paper
-from veilmark.reproduce import tkl
 from veilmark.reproduce.anontokens import PeopleNodes, SampleNodes, grid, run
-from veilmark.reproduce.comparison import AGREES, DIFFERS, NEAR, SPREAD, UNKNOWN, Mean, compare, verdict
+from veilmark.reproduce.comparison import (
+    AGREES,
+    DIFFERS,
+    NEAR,
+    SPREAD,
+    UNKNOWN,
+    Mean,
+    Reproduced,
+    Row,
+    compare,
+    verdict,
+)
 from veilmark.reproduce.population import DATA, STATES, draw_sample, levels_of, population, write_population
 from veilmark.veil.ola import Ola, search
 from veilmark.veil.recoding import full_domain
@@ -207,19 +217,26 @@ def test_the_page(tmp_path):
 
 
 def test_the_tkl_paper_comes_out_to_the_last_digit(capsys):
-    found = tkl.run()
-    assert found.verdicts == {"hold": 24, "differ": 0, "unknown": 0}
-    assert {row.table for row in found.rows} == {"1b", "1d", "2b", "2c"}
     cli.reproduce("tkl", as_json=True)
-    assert json.loads(capsys.readouterr().out)["verdicts"]["differ"] == 0
-    cli.reproduce("tkl")
-    assert "24 rows hold, 0 differ." in capsys.readouterr().out
+    found = json.loads(capsys.readouterr().out)
+    assert found["verdicts"] == {"hold": 24, "differ": 0, "unknown": 0}
+    assert {row["table"] for row in found["rows"]} == {"1b", "1d", "2b", "2c"}
 
 
-def test_the_f_slip_paper(tmp_path):
+def test_rows_are_printed(capsys):
+    cli.reproduce("fslip")
+    assert "rows hold, 0 differ." in capsys.readouterr().out
+
+
+def test_the_f_slip_paper(monkeypatch, tmp_path):
     found = reproduce("fslip", tmp_path / "page.html")
     assert found.verdicts["differ"] == 0
     assert "Table 7" in (tmp_path / "page.html").read_text()
+    more = Reproduced("fslip", "", [Row("Figure 5", "", "1", "2", DIFFERS)], ["noted"], {"persons": 3})
+    monkeypatch.setattr("veilmark.reproduce.fslip_experiment.experiment", lambda scope, path: more)
+    both = reproduce("fslip", experiment=True)
+    assert len(both.rows) == len(found.rows) + 1
+    assert (both.verdicts["differ"], both.to_dict()["persons"], both.notes) == (1, 3, ["noted"])
 
 
 def test_populations_on_request(monkeypatch, tmp_path):

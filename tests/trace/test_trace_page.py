@@ -66,8 +66,11 @@ class Page(HTMLParser):
             self.cells.append(data)
 
 
-def traced(p, evidence=(), name="bob", tail="exact"):
-    suspects = (Suspect(name, "r00000001", 0.0, p, tail, tuple(evidence)), Suspect("ada", "r00000001", 0, 1.0, "exact"))
+def traced(p, evidence=(), name="bob", tail="exact", beside=None):
+    suspects = (
+        Suspect(name, "r00000001", 0.0, p, tail, beside, tuple(evidence)),
+        Suspect("ada", "r00000001", 0, 1.0, "exact"),
+    )
     return Traced((name,) if p <= 1e-6 else (), suspects, 1e-6, 2, ("A note.",))
 
 
@@ -96,7 +99,8 @@ def test_nobody_is_named():
 
 def test_bounds_and_a_broken_ledger_are_said():
     broken = Exhibit("claims", [("a", 1, "d"), ("b", 2, "e")], "l", 3, "h", "entry 2 was changed", "now")
-    text = trace_page(traced(1e-9, tail="chernoff"), broken)
+    text = trace_page(traced(1e-9, tail="chernoff", beside="cyd"), broken)
+    assert "together with cyd" in text
     assert "at most 1e-09" in text
     assert "Its chain is broken: entry 2 was changed." in text
     assert "Trace of a and 1 more" in text

@@ -14,15 +14,17 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from ledger.helpers import edit
 from marked_release import make_release
 from veilmark.cli import watch as command
 from veilmark.errors import DataError, OptionError, OutputError
+from veilmark.ledger import Ledger
 from veilmark.trace import watch as watching
 from veilmark.trace.accuse import Suspect, Traced
 from veilmark.trace.watch import Log, Memory, Watch, Webhook
 from veilmark.workbench.watching import watch
 
-GUILTY = Suspect("bob", "r00000001", 9.0, 1e-9, "exact", ({"kind": "decoy class", "zip": "SECRET"},))
+GUILTY = Suspect("bob", "r00000001", 9.0, 1e-9, "exact", evidence=({"kind": "decoy class", "zip": "SECRET"},))
 INNOCENT = Suspect("ada", "r00000001", 0.0, 1.0, "exact")
 
 
@@ -279,6 +281,20 @@ def test_claims_and_leaks_of_a_release(case, tmp_path):
     assert watch(tmp_path / "drop", case.ledger, case.key, **arguments).results == ()
 
 
+def test_a_ledger_that_was_changed_is_not_held_against_the_file(case, tmp_path):
+    (tmp_path / "drop").mkdir()
+    shutil.copy(case.copy("dan"), tmp_path / "drop" / "leak.csv")
+    for suffix in ("", "-wal", "-shm"):
+        if os.path.exists(case.ledger + suffix):
+            shutil.copy(case.ledger + suffix, tmp_path / f"ledger.db{suffix}")
+    edit(Ledger.open(tmp_path / "ledger.db"), "UPDATE veilmark_entries SET time = 'x' WHERE number = 3")
+    arguments = {"false_accusation": 1e-3, "once": True, "poll": 0.05}
+    (found,) = watch(tmp_path / "drop", tmp_path / "ledger.db", case.key, **arguments).results
+    assert "not as it was written" in found.error
+    (found,) = watch(tmp_path / "drop", case.ledger, case.key, **arguments).results
+    assert found.accused == ("dan",)
+
+
 def test_the_command(case, tmp_path):
     fill(case, tmp_path / "drop")
     app = typer.Typer()
@@ -287,7 +303,7 @@ def test_the_command(case, tmp_path):
     shown = CliRunner().invoke(app, [str(tmp_path / "drop"), *own])
     assert shown.exit_code == 0, shown.output
     assert "leak.csv: leak; named: dan (" in shown.output
-    assert "5 files checked, 2 named somebody, 2 could not be read" in shown.output
+    assert "5 files looked at: 2 named somebody, 2 could not be checked" in shown.output
     found = CliRunner().invoke(app, [str(tmp_path / "drop"), *own, "--log", str(tmp_path / "other.jsonl"), "--json"])
     content = json.loads(found.stdout)
     assert (content["checked"], content["named"], content["errors"]) == (5, 2, 2)

@@ -209,9 +209,19 @@ def test_options_that_make_no_sense(options):
         Ola(**options)
 
 
-def test_a_lattice_too_large_to_hold_still_finishes(engine, monkeypatch):
-    monkeypatch.setattr("veilmark.veil.ola.LARGEST_LATTICE", 5)
-    classes, levels = built(engine, many_rows(60))
-    found = search(classes, levels, [KAnonymity(5)], Ola())
-    assert found.gap == 1.0
-    assert not failing_classes([KAnonymity(5)], found.table).any()
+@settings(max_examples=25)
+@given(rows=ROWS, metric=st.sampled_from(METRICS), limit=st.sampled_from([0.0, 0.1, 0.3]))
+def test_a_lattice_too_large_to_hold_still_finishes_with_a_gap_that_holds(engine, rows, metric, limit):
+    classes, levels = built(engine, rows)
+    method = Ola(suppression=limit, loss=metric)
+    with pytest.MonkeyPatch.context() as patch:
+        try:
+            best = search(classes, levels, [KAnonymity(3)], method)
+        except OptionError:
+            return
+        patch.setattr("veilmark.veil.ola.LARGEST_LATTICE", 5)
+        patch.setattr("veilmark.veil.ola.BLOCK", 9)
+        found = search(classes, levels, [KAnonymity(3)], method)
+    assert best.loss <= found.loss + 1e-9
+    assert found.loss * (1 - found.gap) <= best.loss + 1e-9
+    assert found.table.records[found.failing].sum() <= limit * len(rows) + 1e-9

@@ -17,15 +17,20 @@ from veilmark.cli import (
     anonymize,
     apply,
     attack,
+    crosscopy,
+    feasible,
     hierarchy,
     ledger,
     measure,
     monitor,
     release,
+    reproduce,
     score,
+    simulate,
     start,
     trace,
     utility,
+    watch,
     weights,
 )
 from veilmark.cli.bars import show_progress
@@ -51,9 +56,14 @@ anonymize.register(app)
 apply.register(app)
 utility.register(app)
 attack.register(app)
+feasible.register(app)
 release.register(app)
 ledger.register(app)
 trace.register(app)
+watch.register(app)
+crosscopy.register(app)
+simulate.register(app)
+reproduce.register(app)
 
 INTERRUPTED = 130
 ENDINGS = ("SIGTERM", "SIGHUP")

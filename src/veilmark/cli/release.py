@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from veilmark.cli.anonymize import Loss, PerAttribute, pairs
 from veilmark.cli.options import JsonOption, MemoryOption, StudyArgument, ThreadsOption, print_json
 from veilmark.errors import OptionError
+
+if TYPE_CHECKING:
+    from veilmark.veil.mondrian import Mondrian
+    from veilmark.veil.ola import Ola
 
 PANEL = "3  Share: a copy for each recipient, with marks of its own"
 
@@ -24,13 +28,24 @@ def release(
     population: Annotated[Path, typer.Option(metavar="FILE", help="Everybody whom an attacker could link to.")],
     identity: Annotated[str, typer.Option(metavar="COL,COL", help="The population's columns that tell who one is.")],
     recipients: Annotated[str, typer.Option(metavar="A,B,C", help="Who gets a copy.")],
-    ledger: Annotated[str, typer.Option(metavar="LEDGER", help="The ledger: an SQLite file or a PostgreSQL URL.")],
-    key: Annotated[Path, typer.Option(metavar="KEYFILE", help="The ledger's key, made where there is none.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="The folder of copies, a new one.")],
+    ledger: Annotated[
+        str | None,
+        typer.Option(metavar="LEDGER", help="The ledger: an SQLite file or a PostgreSQL URL.", show_default=False),
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(metavar="KEYFILE", help="The ledger's key, made where there is none.", show_default=False),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="DIR", help="The folder of copies, a new one.", show_default=False),
+    ] = None,
     k: Annotated[int, typer.Option(help="Every class has at least so many records (persons, where known).")] = 5,
     suppress: Annotated[float, typer.Option(help="Share of the records that may be left out.")] = 0.0,
-    loss: Annotated[Loss, typer.Option(help="The loss that is minimized.")] = "dm_star",
-    method: Annotated[Literal["ola"], typer.Option(help="How the release is anonymized.")] = "ola",
+    loss: Annotated[Loss, typer.Option(help="The loss that OLA minimizes.")] = "dm_star",
+    method: Annotated[
+        Literal["ola", "mondrian"], typer.Option(help="ola: a level for each column, optimal; mondrian: local ranges.")
+    ] = "ola",
     l: Annotated[PerAttribute, typer.Option(metavar="ATTR=3", help="l-diversity.", show_default=False)] = None,  # noqa: E741
     t: Annotated[PerAttribute, typer.Option(metavar="ATTR=0.2", help="t-closeness.", show_default=False)] = None,
     decoys: Annotated[int, typer.Option(help="Decoy classes for each recipient.")] = 3,
@@ -46,6 +61,9 @@ def release(
         Literal["size", "random", "risk"], typer.Option(help="Which classes are withheld: small, any, or risky ones.")
     ] = "size",
     budget: Annotated[float, typer.Option(help="At most this share of the classes is withheld from anybody.")] = 0.5,
+    near: Annotated[
+        float, typer.Option(metavar="SHARE", help="Of a biased sample: only the nearest share of the candidates.")
+    ] = 1.0,
     seed: Annotated[
         int | None, typer.Option(help="The same seed and key give the same copies.", show_default=False)
     ] = None,
@@ -66,24 +84,34 @@ def release(
     from veilmark import workbench
     from veilmark.cli import show_release
     from veilmark.mark.plan import Marking
-    from veilmark.veil.ola import Ola
 
     opened = workbench.open_study(study, threads, memory)
     limits = workbench.Limits(k=None, l=pairs("l", l, float), t=pairs("t", t, float))
     names = tuple(name.strip() for name in recipients.split(","))
-    marking = Marking(names, k, decoys, covers, collusion, false_accusation, _range(risk), strategy, budget)
+    marking = Marking(names, k, decoys, covers, collusion, false_accusation, _range(risk), strategy, budget, near)
     job = workbench.Job(
         population,
         tuple(c.strip() for c in identity.split(",") if c.strip()),
         marking,
         tuple(workbench.models_of(opened, limits)),
-        Ola(suppress, loss),
+        _method(method, suppress, loss),
         seed,
         form,
         workbench.read_terms(terms, names) if terms else {},
     )
     result = workbench.release(opened, job, ledger, key, output, dry_run)
     return print_json(result.to_dict()) if as_json else show_release.released(result)
+
+
+def _method(name: str, suppress: float, loss: Loss) -> Ola | Mondrian:
+    from veilmark.veil.mondrian import Mondrian
+    from veilmark.veil.ola import Ola
+
+    if name == "ola":
+        return Ola(suppress, loss)
+    if suppress:
+        raise OptionError("--suppress belongs to --method ola: Mondrian suppresses nothing.")
+    return Mondrian()
 
 
 def _range(text: str) -> tuple[float, float]:

@@ -33,8 +33,8 @@ def reproduce(
     data: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR",
-            help="anontokens: the folder with zcta_combined.csv and county_sex_age7_fl_mi_co.csv.",
+            metavar="PATH",
+            help="anontokens: the folder with zcta_combined.csv and county_sex_age7_fl_mi_co.csv; fslip: the table.",
             show_default=False,
         ),
     ] = None,
@@ -42,12 +42,15 @@ def reproduce(
         Path | None,
         typer.Option(metavar="DIR", help="anontokens: write the populations too, a row a person.", show_default=False),
     ] = None,
+    experiment: Annotated[
+        bool, typer.Option("--experiment", help="fslip: its experiment too, which takes minutes.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Put a paper's printed tables beside what veilmark makes of the same data, with a verdict for each row."""
     from veilmark.workbench import reproducing
 
-    found = reproducing.reproduce(paper, output, samples, seed, data)
+    found = reproducing.reproduce(paper, output, samples, seed, data, experiment)
     if write_populations is not None:
         reproducing.write_populations(write_populations, seed, data)
     return print_json({**found.to_dict(), "output": output and str(output)}) if as_json else _show(found, output)

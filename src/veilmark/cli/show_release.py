@@ -16,10 +16,12 @@ def released(result: Released, console: Console | None = None) -> None:
     """A release, or the plan of one."""
     console = console or Console()
     found = result.feasible
+    unlinked = f" ({found.unlinked:,} of {found.released_classes:,} link to nobody.)" if found.unlinked else ""
     console.print(
-        f"\nEvery class of the release links to at least {found.min_link:,} persons of the population. "
+        f"\nEvery class of the release links to at least {found.min_link:,} persons of the population.{unlinked} "
         f"{found.classes:,} classes ({found.records:,} persons) can serve as decoys; {found.excluded:,} more were left out "
-        "because they hold persons of the source."
+        "because they hold persons of the source. "
+        f"Decoys are drawn from {result.cost['pool']:,} of them."
     )
     copies = new_table(
         "Copies", "recipient", "file", numbers=("records", "decoys", "in classes", "withheld", "classes")
@@ -45,7 +47,17 @@ def _cost(result: Released, console: Console) -> None:
             "collude."
         )
     if cost["seen_once"]:
-        console.print(f"A class that only one copy has is a decoy with probability {cost['seen_once']:.2f}.")
+        console.print(
+            f"Of {cost['compared']:,} copies side by side, a class that only one of them has is a decoy with probability "
+            f"{cost['seen_once']:.2f}."
+        )
+    before, after = result.loss, result.loss_after
+    console.print(
+        f"Discernibility (DM) goes from {before['dm']:,.0f} to {after['dm']:,.0f} in a copy, the mean class size from "
+        f"{before['average_class']:.1f} to {after['average_class']:.1f}; labels stay as they are."
+    )
+    for note in result.notes:
+        console.print(literal(note, "yellow"))
 
 
 def traced(result: Traced, console: Console | None = None) -> None:
@@ -61,13 +73,14 @@ def traced(result: Traced, console: Console | None = None) -> None:
     )
     table = new_table("Recipients", "recipient", "release", numbers=("probability if innocent", "evidence"))
     for suspect in result.suspects[:SHOWN]:
-        p = f"{suspect.p_value:.2g}" if suspect.tail == "exact" else f"≤ {suspect.p_value:.2g}"
+        bound = "≤ " if suspect.tail != "exact" and suspect.p_value < 1 else ""
+        p = f"{bound}{suspect.p_value:.2g}"
         table.add_row(literal(suspect.name), suspect.release, p, f"{len(suspect.evidence):,}")
     print_table(table, console)
     if len(result.suspects) > SHOWN:
         console.print(f"and {len(result.suspects) - SHOWN:,} more.")
     for suspect in result.suspects:
-        if suspect.name in result.accused:
+        if suspect.p_value <= result.false_accusation:
             _evidence(suspect, console)
     for note in result.notes:
         console.print(literal(note, "dim"))

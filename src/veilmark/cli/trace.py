@@ -31,6 +31,12 @@ def trace(
         str | None, typer.Option(metavar="ID", help="The release, if it is known.", show_default=False)
     ] = None,
     false_accusation: Annotated[float, typer.Option(help="Probability of naming any innocent recipient.")] = 1e-6,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="Write the evidence as a web page, .html.", show_default=False
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say whose copy a claim or a leaked file came from, or name nobody.
@@ -39,6 +45,12 @@ def trace(
     """
     from veilmark import workbench
     from veilmark.cli import show_release
+    from veilmark.workbench import trace_report
 
+    evidence = claims or file
+    if output is not None and evidence is not None:
+        trace_report.check_report_path(output, evidence)
     result = workbench.trace(ledger, key, claims, file, release, false_accusation)
+    if output is not None and evidence is not None:
+        trace_report.write_trace_report(result, evidence, "claims" if claims else "leak", ledger, output)
     return print_json(result.to_dict()) if as_json else show_release.traced(result)

@@ -72,8 +72,8 @@ def _print(found: Checked) -> None:
 def _print_end(found: Watched) -> None:
     counts = found.to_dict()
     typer.echo(
-        f"{counts['checked']:,} files checked, {counts['named']:,} named somebody, {counts['errors']:,} could not be read. "
-        f"See {found.log}."
+        f"{counts['checked']:,} files looked at: {counts['named']:,} named somebody, {counts['errors']:,} could not be "
+        f"checked. See {found.log}."
     )
     if found.waiting:
         typer.echo(f"{found.waiting:,} notices did not reach the webhook; the next watch tries them again.", err=True)

@@ -99,10 +99,20 @@ class Marks:
 
     @property
     def seen_once(self) -> float:
-        """P(decoy | a class is in one copy only), as the paper has it: n_d/(n_d + n_e), over all copies."""
-        decoys = sum(map(len, self.decoys))
-        alone = int((self.holds.sum(axis=0) == 1).sum())
+        """P(decoy | a class is in one copy only), the paper's n_d/(n_d + n_e): of all copies; with a code, of as many as it
+        is made for, on average."""
+        decoys = float(sum(map(len, self.decoys)))
+        alone = float((self.holds.sum(axis=0) == 1).sum())
+        if self.code is not None:
+            p, others = self.code.p, self.compared - 1
+            decoys, alone = float(self.marking.decoys), float((p * (1 - p) ** others).sum())
         return decoys / (decoys + alone) if decoys else 0.0
+
+    @property
+    def compared(self) -> int:
+        """How many copies that is."""
+        names = len(self.marking.recipients)
+        return names if self.code is None else min(max(self.code.coalition, 2), names)
 
     def cost(self) -> dict[str, Any]:
         """What the marks cost, as a dry run shows it."""
@@ -113,12 +123,13 @@ class Marks:
             "covers": len(self.covers),
             "withheld_share": max(records, default=0) / max(int(published.sum()), 1),
             "seen_once": self.seen_once,
+            "compared": self.compared,
             "code": None if self.code is None else self.code.to_dict(),
         }
 
     def loss(self, before: Mapping[str, float]) -> dict[str, float]:
-        """What a copy loses on average: withheld records count as suppressed ones, decoys as records. Labels stay as they are,
-        so that metrics of labels (gcp, lm, precision, entropy) do."""
+        """What a copy loses on average: withheld records count as suppressed ones, decoys as records. Labels stay as they
+        are, and so do the metrics that look at them (gcp, lm, precision, entropy)."""
         published = self.linked.published.astype(float)
         everyone = published.sum() + self.linked.suppressed.sum()
         added, lost, average = [], [], []
@@ -183,7 +194,8 @@ def _too_few(linked: Linked, marking: Marking, found: int, anywhere: int) -> str
     return (
         f"{marking.decoys * names:,} decoy classes are needed, and the population has {found:,} with {low:g} to "
         f"{high:g} times the release's highest risk ({anywhere:,} with any){near}.{reach} It can carry "
-        f"{carried if found else 'none'}. Widen --risk, ask for fewer decoys, allow more suppression, or use a larger population."
+        f"{carried if found else 'none'}. Widen --risk, ask for fewer decoys, allow more suppression, or use a larger "
+        "population."
     )
 
 

@@ -8,7 +8,6 @@ get. What goes into a copy depends on no other recipient's decoys: that is what 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -43,33 +42,33 @@ def donors(rows: Rows, marks: Marks, recipient: int, key: bytes) -> np.ndarray:
     if marks.patterns is not None:
         found = [rows.of_class(int(name)) for name in marks.patterns[recipient]]
         return np.concatenate([np.empty(0, dtype=np.int64), *found])
-    tiers = list(_tiers(rows, marks, recipient, key))
+    tiers = _tiers(rows, marks, recipient, key)
     used = np.zeros(len(rows.owner), dtype=bool)
     chosen = [np.empty(0, dtype=np.int64)]
     for name, size in zip(marks.decoys[recipient], marks.sizes[recipient], strict=True):
         wanted = int(size)
         for tier in tiers:
-            free = tier[~used[tier]]
-            near = _nearest(rows, marks, int(name), free)[:wanted]
+            near = _nearest(rows, marks, int(name), tier[~used[tier]])[:wanted]
             used[near] = True
             chosen.append(near)
             wanted -= len(near)
-            if not wanted:
-                break
-        else:
-            chosen.append(np.resize(np.concatenate(tiers), wanted))  # fewer rows than decoys: they serve again
+        chosen.append(np.resize(np.concatenate(tiers), wanted))  # fewer rows than decoys: they serve again
     return np.concatenate(chosen)
 
 
-def _tiers(rows: Rows, marks: Marks, recipient: int, key: bytes) -> Sequence[np.ndarray]:
-    """Rows to borrow from: a share of the suppressed ones, those withheld from the recipient, the other released ones."""
-    names = len(marks.marking.recipients)
+def _tiers(rows: Rows, marks: Marks, recipient: int, key: bytes) -> list[np.ndarray]:
+    """Rows to borrow from, in turn: a share of the suppressed ones; if that is too little, those withheld from the
+    recipient, and the other released ones."""
+    names = marks.marking.recipients
     published = marks.linked.published[rows.owner] > 0
+    spare = np.flatnonzero(~published)
+    share = spare[keyed_order(key, "donors", len(spare))][recipient :: len(names)]
+    if len(share) >= marks.sizes[recipient].sum():
+        return [share]
     withheld = np.isin(rows.owner, marks.withheld(recipient))
-    spare, gone, there = (np.flatnonzero(of) for of in (~published, withheld, published & ~withheld))
-    own = derive(key, f"donors {marks.marking.recipients[recipient]}")
-    share = spare[keyed_order(key, "donors", len(spare))][recipient::names]
-    return share, gone[keyed_order(own, "gone", len(gone))], there[keyed_order(own, "there", len(there))]
+    gone, there = np.flatnonzero(withheld), np.flatnonzero(published & ~withheld)
+    own = derive(key, f"donors {names[recipient]}")
+    return [share, gone[keyed_order(own, "gone", len(gone))], there[keyed_order(own, "there", len(there))]]
 
 
 def _nearest(rows: Rows, marks: Marks, name: int, free: np.ndarray) -> np.ndarray:

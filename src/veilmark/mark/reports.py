@@ -6,13 +6,13 @@ With `discover.feasibility` these are the paper's three questions, for one's own
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from veilmark.mark.discover import Feasibility, Linked
-from veilmark.mark.plan import Marking, Strategy
+from veilmark.mark.plan import Marking, Strategy, decoy_pool, room
 
 STRATEGIES: tuple[Strategy, ...] = ("random", "size", "risk")
 POINTS = 200
@@ -86,9 +86,8 @@ def size_bins(sizes: np.ndarray, k: int) -> tuple[Bin, ...]:
     """Class sizes in bins that start at k, each √2 times as wide as the one before."""
     if not len(sizes):
         return ()
-    steps = int(np.ceil(2 * np.log2(max(int(sizes.max()), k) / k))) + 2
+    steps = int(np.ceil(2 * np.log2(sizes.max() / k))) + 3  # so that the last edge lies beyond the largest size
     edges = np.unique(np.rint(k * 2.0 ** (np.arange(steps) / 2)).astype(np.int64))
-    edges[-1] = max(edges[-1], int(sizes.max()) + 1)
     counts, _ = np.histogram(sizes, edges)
     last = int(np.flatnonzero(counts)[-1]) + 1
     pairs = zip(edges[:last].tolist(), edges[1 : last + 1].tolist(), counts[:last].tolist(), strict=True)
@@ -131,7 +130,7 @@ class Removal:
 class Scalability:
     """How many recipients a release can serve, and at what cost.
 
-    `pool` are the decoy classes within the risk range; they serve `recipients_by_decoys`. A copy gains `added` records on
+    `pool` are the decoy classes that could be drawn; they serve `recipients_by_decoys`. A copy gains `added` records on
     average. `seen_once` is P(decoy | a class is in one copy only). `loss` is the discernibility before.
     """
 
@@ -155,9 +154,8 @@ def scalability(linked: Linked, marking: Marking, seed: int = 1, rounds: int = 1
 
     Of several draws (`rounds`), the one that costs most is reported, as the paper does.
     """
-    multiple = linked.multiples()
-    pool = linked.candidates(marking.k) & (multiple >= marking.risk[0]) & (multiple <= marking.risk[1])
-    found = int(pool.sum())
+    # A pool for no decoys at all is never refused.
+    pool = decoy_pool(linked, replace(marking, decoys=0, covers=1, collusion=None))
     rng = np.random.default_rng(seed)
     marked = marking.decoys + marking.covers
     return Scalability(
@@ -165,24 +163,22 @@ def scalability(linked: Linked, marking: Marking, seed: int = 1, rounds: int = 1
         marking.decoys,
         marking.covers,
         marking.budget,
-        found,
-        found // marking.decoys if marking.decoys else None,
-        marking.decoys * _mean_size(linked, marking.k, pool),
+        len(pool),
+        len(pool) // marking.decoys if marking.decoys else None,
+        marking.decoys * _mean_size(linked, pool),
         marking.decoys / marked if marked else 0.0,
         _loss(linked),
         tuple(_removal(linked, marking, strategy, rng, rounds) for strategy in STRATEGIES),
     )
 
 
-def _mean_size(linked: Linked, k: int, pool: np.ndarray) -> float:
-    """The mean number of records of a decoy class: any released size from k to what the class can give is as likely."""
-    sizes = np.sort(linked.published[linked.published >= k])
-    if not pool.any() or not len(sizes):
-        return float(k if pool.any() else 0)
-    room = (linked.population if linked.outside is None else linked.outside)[pool]
-    until = np.maximum(np.searchsorted(sizes, room, side="right"), 1)
-    means = np.cumsum(sizes)[until - 1] / until
-    return float(np.minimum(means, room).mean())
+def _mean_size(linked: Linked, pool: np.ndarray) -> float:
+    """The mean number of records of a decoy class: any released size up to what the class can give is as likely."""
+    if not len(pool):
+        return 0.0
+    sizes = np.sort(linked.published[linked.published > 0])
+    until = np.searchsorted(sizes, room(linked)[pool], side="right")
+    return float((np.cumsum(sizes)[until - 1] / until).mean())
 
 
 def _loss(linked: Linked, withheld: np.ndarray | None = None) -> float:

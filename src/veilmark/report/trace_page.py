@@ -23,7 +23,8 @@ KINDS = {
 MEANING = {
     "leak": "Which groups of persons are in which recipient's copy was drawn at random, with a secret key. Nobody without "
     "the key could know it. So, whatever was done to the file (rows or columns left out, values coarsened, copies mixed), "
-    "the copy of a recipient who had no part in it agrees with the file by chance alone.",
+    "the copy of a recipient who had no part in it agrees with the file by chance alone. (Where real groups are kept for "
+    "one recipient each, that holds for files made from one copy; a note at the end then says so.)",
     "claims": "Each recipient's copy holds some persons, the decoys, who are not in the data and are in no other copy. "
     "They were drawn at random, with a secret key. Had the claims been made without that copy, about persons taken at "
     "random from the population, they would hit its decoys by chance alone. The probability does not cover claims by "
@@ -115,7 +116,7 @@ def _meaning(traced: Traced, exhibit: Exhibit) -> str:
     return (
         f"<p>{MEANING[exhibit.kind]}</p><p>The probability given for each recipient is that of <i>any</i> innocent one "
         f"among the {traced.tested:,} tested agreeing so well: the number tested is allowed for. <i>Exact</i> means that it "
-        "was computed; <i>bound</i> that it is at most this (Chernoff). It is not the probability that a recipient is "
+        "was computed; <i>bound</i> that it is at most this. It is not the probability that a recipient is "
         "innocent, which depends on all that is known of the case besides. Nor does it tell who at the recipient's acted, "
         "or whether the copy was stolen there.</p>"
     )
@@ -143,6 +144,8 @@ def _recipients(traced: Traced) -> str:
 
 def _evidence(suspect: Suspect) -> str:
     title = f"<h3>Against {escape(suspect.name)}, release {escape(suspect.release)}</h3>"
+    if suspect.beside is not None:
+        title += f"<p>The groups in the file point to this recipient together with {escape(suspect.beside)}.</p>"
     if not suspect.evidence:
         return f"{title}<p>Many small agreements, none of which says much alone.</p>"
     by_kind: dict[str, list[Mapping[str, Any]]] = {}

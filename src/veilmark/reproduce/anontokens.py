@@ -293,8 +293,9 @@ def _claim(what: str, printed: float, ours: Sequence[float], pick: Callable[[Seq
 
 def _notes(samples: int, folder: Path | None, seconds: float) -> list[str]:
     made = (
-        "The populations are made from public figures of Florida's, Michigan's and Colorado's ZIP areas and counties; the "
-        "share of unknown genders is chosen so that Table 2 comes out. The paper's own voters' rolls are not public."
+        "The populations are made from public figures of Florida's, Michigan's and Colorado's ZIP areas and counties, as "
+        "the paper's own rolls are not public. Unknown genders were fitted to Table 2, odd birth years and the spread of "
+        "ages to Table 5: that these agree is no independent proof."
         if folder
         else "The files of ZIP areas are not here, so that built-in voters, shaped like Florida's, stand in for all three "
         "states: compare magnitudes."

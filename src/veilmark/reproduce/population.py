@@ -45,7 +45,8 @@ _ODD_SHARE = 1e-4
 """Rolls have a few impossible birth years. They are why nothing is left of it where nobody may be suppressed."""
 _REGISTERED = ((18, 20, 25, 35, 50, 65, 80), (0.35, 0.6, 0.62, 0.7, 0.76, 0.82, 0.85))
 _TILT = 0.0015
-"""How much the share of an age grows by year of age and by year that the ZIP area's median age lies above its county's."""
+"""How much the share of an age grows by year of age and by year that the ZIP area's median age lies above its county's.
+This and the odd share were chosen by how near Table 5 came."""
 _RACE_COLUMNS = ("native", "api", "black", "hispanic", "multiple", "white")
 _RACES_REGISTERED = np.array([0.8, 0.7, 0.95, 0.75, 0.35, 1.06])
 _RACE_OTHER, _RACE_UNKNOWN = 0.017, 0.022

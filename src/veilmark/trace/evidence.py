@@ -1,8 +1,9 @@
 """Evidence: what a leaked file or a list of claims shows of a release's decoys and cover classes.
 
-A leak may lack columns, rows and whole classes, hold rows of nobody, and be coarser than the release. Each column is
-read at the level of the hierarchy where most of its values are labels. Classes that look alike at these levels are one;
-those that cannot be told from a class that everybody holds say nothing.
+A leak may lack columns, rows and whole classes, hold rows of nobody, and be coarser than the release. Each column is read at
+one level of its hierarchy; finer labels are taken up to it. Classes that look alike at these levels are one; those that
+cannot be told from a class that everybody holds say nothing. All of this follows from the leak and from what all copies
+have in common, and so tells nothing of an innocent recipient's marks.
 """
 
 from __future__ import annotations
@@ -13,58 +14,90 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from veilmark.cells import number, pack
 from veilmark.domain import Domain, as_text
-from veilmark.errors import DataError, listing
 from veilmark.mark.code import Code
 
-ENOUGH = 0.5
+ENOUGH = 0.05
 """At least this share of a column's values must be labels of some level, or the column is passed over."""
+
+MOST = 0.9
+"""The lowest level is taken by which at least this share of what can be read at all is read."""
+
+BLOCK = 1 << 22
+"""So many pairs of claims and decoys are compared at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class Marked:
-    """What the ledger's secret says of a release: its classes, covers, decoys, and the labels above each label."""
+    """What the ledger's secret says of a release.
+
+    `above[column]` has the release's labels and, level by level, what each becomes further up. Classes are columns of label
+    numbers: `class_codes` the released ones, of which `covers` are in some copies only (`holds[i, j]`: recipient i has cover
+    j), `pool_codes` those that decoys were drawn from; `drawn[i, j]` says whether recipient i got class j of the pool.
+    `decoys` are the persons by recipient, and `reach` how many of the population agree with any of a recipient's decoys: in
+    a column, or (`linked`) in all quasi-identifiers. `covered[column]` are the values that the decoys' labels stand for
+    (None: all).
+    """
 
     release: str
     names: tuple[str, ...]
     columns: tuple[str, ...]
     identity: tuple[str, ...]
     above: Mapping[str, Sequence[Sequence[str | None]]]
-    classes: Sequence[Sequence[str | None]]
+    class_codes: np.ndarray
     covers: np.ndarray
     holds: np.ndarray
     code: Code | None
-    pool: Sequence[Sequence[str | None]]
+    pool_codes: np.ndarray
+    drawn: np.ndarray
     population: int
     decoys: Mapping[str, Sequence[Mapping[str, Any]]]
-    values: Mapping[str, Sequence[Mapping[str, Any]]]
     linked: Mapping[str, int]
+    reach: Mapping[str, Mapping[str, int]]
+    covered: Mapping[str, Mapping[str | None, Sequence[str] | None]]
 
     @classmethod
     def of(cls, release: str, secret: Mapping[str, Any]) -> Marked:
         """From what `release` put into the ledger."""
-        names = tuple(secret["holds"])
+        names, columns = tuple(secret["holds"]), tuple(secret["columns"])
         bits = [[c == "1" for c in secret["holds"][name]] for name in names]
-        code = secret["code"]
+        code, claims = secret["code"], secret["claims"]
+        pool = np.array(secret["pool"], dtype=np.int64).reshape(len(columns), -1)
+        drawn = np.zeros((len(names), pool.shape[1]), dtype=bool)
+        for row, name in zip(drawn, names, strict=True):
+            row[secret["drawn"][name]] = True
         return cls(
             release,
             names,
-            tuple(secret["columns"]),
+            columns,
             tuple(secret["identity"]),
             secret["above"],
-            secret["classes"],
+            np.array(secret["classes"], dtype=np.int64).reshape(len(columns), -1),
             np.array(secret["covers"], dtype=np.int64),
             np.array(bits, dtype=bool).reshape(len(names), len(secret["covers"])),
             None if code is None else Code(code["kind"], code["coalition"], np.array(code["p"])),
-            secret["pool"],
+            pool,
+            drawn,
             secret["population"],
             secret["decoys"],
-            secret["values"],
-            secret["linked"],
+            claims["linked"],
+            claims["reach"],
+            {column: dict(pairs) for column, pairs in claims["covered"].items()},
         )
+
+    @property
+    def classes(self) -> list[list[str | None]]:
+        """The labels of the released classes, class by class."""
+        return self.texts(self.class_codes)
+
+    def texts(self, codes: np.ndarray) -> list[list[str | None]]:
+        """The labels of some classes, class by class."""
+        rows = (
+            [self.above[column][0][c] for c in code] for column, code in zip(self.columns, codes.tolist(), strict=True)
+        )
+        return [list(row) for row in zip(*rows, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,49 +115,32 @@ class Sighting:
     kept: tuple[int, int]
 
 
-def sight(marked: Marked, leak: pa.Table) -> Sighting:
-    """Look for a release's classes in a leaked table."""
+def sight(marked: Marked, leak: pa.Table) -> Sighting | None:
+    """Look for a release's classes in a leaked table; None where no column holds labels of the release."""
     shared = [c for c in marked.columns if c in leak.column_names]
-    if not shared:
-        raise DataError(
-            f"The leaked file shares no column with release {marked.release}, whose quasi-identifiers are "
-            f"{listing(marked.columns)}. Rename its columns to these where they hold the same."
-        )
-    tried = {c: _read(leak.column(c), marked.above[c]) for c in shared}
+    tried = {c: _read(as_text(leak.column(c).combine_chunks()), marked.above[c]) for c in shared}
     read = {c: found for c, found in tried.items() if found is not None}
     if not read:
-        raise DataError(
-            f"No column of the leaked file holds values of release {marked.release}, or coarser ones, so that nothing "
-            "can be compared."
-        )
-    ours, theirs = [], []
-    for column, (level, codes) in read.items():
-        place, domain = marked.columns.index(column), _domain(marked.above[column][level])
-        lift = domain.codes_of(pa.array(marked.above[column][level], pa.string()))
-        ground = _domain(marked.above[column][0])
-        start = ground.codes_of(pa.array(marked.above[column][0], pa.string()))
-        up = np.zeros(len(ground), dtype=np.int64)
-        up[start] = lift
-        texts = pa.array([row[place] for row in (*marked.classes, *marked.pool)], pa.string())
-        ours.append(up[ground.codes_of(texts)])
-        theirs.append(codes)
-    sizes = [len(_domain(marked.above[c][level])) for c, (level, _) in read.items()]
-    known = np.all(np.array(theirs) >= 0, axis=0)
-    keys, bound = pack(np.concatenate([np.array(ours), np.array(theirs)[:, known]], axis=1), sizes)
-    _, index = number(keys, bound)
-    count = len(marked.classes) + len(marked.pool)
+        return None
+    both = np.concatenate([marked.class_codes, marked.pool_codes], axis=1)
+    ours = np.array([found.up[both[marked.columns.index(c)]] for c, found in read.items()])
+    theirs = np.array([found.codes for found in read.values()])
+    known = np.all(theirs >= 0, axis=0)
+    sizes = [int(found.up.max(initial=0)) + 1 for found in read.values()]
+    _, index = number(*pack(np.concatenate([ours, theirs[:, known]], axis=1), sizes))
     there = np.zeros(int(index.max(initial=-1)) + 1, dtype=bool)
-    there[index[count:]] = True
-    levels = {c: level for c, (level, _) in read.items()}
-    return _sighting(marked, index[:count], there, levels, len(known), int(known.sum()))
+    there[index[both.shape[1] :]] = True
+    levels = {c: found.level for c, found in read.items()}
+    return _sighting(marked, index[: both.shape[1]], there, levels, len(known), int(known.sum()))
 
 
 def _sighting(
     marked: Marked, image: np.ndarray, there: np.ndarray, levels: Mapping[str, int], rows: int, known: int
 ) -> Sighting:
     """Which classes can be told, from the image of each at the leak's levels."""
-    classes, pool = image[: len(marked.classes)], image[len(marked.classes) :]
-    everybody = np.ones(len(classes), dtype=bool)
+    count = marked.class_codes.shape[1]
+    classes, pool = image[:count], image[count:]
+    everybody = np.ones(count, dtype=bool)
     everybody[marked.covers] = False
     common = np.zeros(len(there), dtype=bool)
     common[classes[everybody]] = True
@@ -133,8 +149,7 @@ def _sighting(
     rank = np.full(len(distinct), -1)
     clear = ~common[distinct]
     rank[clear] = np.arange(int(clear.sum()))
-    taken = np.zeros(len(there), dtype=np.int64)
-    np.add.at(taken, pool, 1)
+    taken = np.bincount(pool, minlength=len(there))
     real = np.zeros(len(there), dtype=bool)
     real[classes] = True
     held = np.unique(classes[everybody])
@@ -144,61 +159,140 @@ def _sighting(
     return Sighting(levels, rows, known, rank[group], there[covers], alone, there[pool], kept)
 
 
-def _domain(labels: Sequence[str | None]) -> Domain:
-    return Domain.of(pa.array(list(dict.fromkeys(labels)), pa.string()))
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """A leaked column at a level: the label number of each value there (-1: none), and that of each of the release's own
+    labels."""
+
+    level: int
+    codes: np.ndarray
+    up: np.ndarray
 
 
-def _read(column: pa.ChunkedArray, above: Sequence[Sequence[str | None]]) -> tuple[int, np.ndarray] | None:
-    """The level that a column's values are labels of, and their codes there (-1: no label); None where there is none.
+def _read(text: pa.Array, above: Sequence[Sequence[str | None]]) -> _Read | None:
+    """A column at the lowest level that reads most of it; None where it holds something else."""
+    texts = [pa.array(labels, pa.string()) for labels in above]
+    domains = [Domain.of(labels.unique()) for labels in texts]
+    ups = [domain.codes_of(labels) for domain, labels in zip(domains, texts, strict=True)]
+    found = []
+    for level, domain in enumerate(domains):
+        codes = domain.codes_of(text)
+        for lower in range(level - 1, -1, -1):
+            lift = np.full(len(domains[lower]) + 1, -1)
+            lift[ups[lower]] = ups[level]
+            codes = np.where(codes < 0, lift[domains[lower].codes_of(text)], codes)
+        found.append(_Read(level, codes, ups[level]))
+    shares = [float((one.codes >= 0).mean()) if len(text) else 0.0 for one in found]
+    best = max(shares)
+    return None if best < ENOUGH else next(f for f, share in zip(found, shares, strict=True) if share >= MOST * best)
 
-    The top level, where all are one, would fit anything that says `*`, and tells nothing.
-    """
-    text = as_text(column.combine_chunks())
-    best: tuple[float, int, np.ndarray] | None = None
-    for level, labels in enumerate(above):
-        codes = _domain(labels).codes_of(text)
-        share = float((codes >= 0).mean()) if len(codes) else 0.0
-        if best is None or share > best[0]:
-            best = (share, level, codes)
-    return None if best is None or best[0] < ENOUGH else (best[1], best[2])
+
+# Claims.
 
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """Which of a recipient's decoys are among the claims."""
+    """What claims of one kind say of a recipient: of so many `claims`, `hits` agree with its decoys, as would `reach` of the
+    population, or no more (not `exact`). `evidence` are the decoys that are claimed."""
 
     claims: int
-    decoys: int
-    hits: tuple[int, ...]
+    hits: int
+    reach: int
+    exact: bool
+    evidence: tuple[Mapping[str, Any], ...]
 
 
-def claimed(marked: Marked, claims: pa.Table, name: str) -> Hits:
-    """The decoys of a recipient that somebody claims to have re-identified.
+def claimed(marked: Marked, claims: pa.Table) -> dict[str, list[Hits]] | None:
+    """For each recipient, how the claims agree with its decoys; None where they share no column with the release.
 
-    A claim names a decoy if all columns they share agree: identity as it is, quasi-identifiers as they are in the
-    population or as published. Each claim counts once.
+    A claim that gives all identity columns is about a person, whatever else it gives. Any other is about all persons who
+    agree with it in the columns that there are: identity as it is, quasi-identifiers as published or as the population
+    has them. An empty cell agrees with nothing.
     """
-    rows, values = marked.decoys[name], marked.values[name]
-    shared = [c for c in (*marked.identity, *marked.columns) if c in claims.column_names]
+    shared = [c for c in dict.fromkeys((*marked.identity, *marked.columns)) if c in claims.column_names]
     if not shared:
-        raise DataError(
-            f"The claims share no column with release {marked.release}. They need some of {listing(marked.identity)} or of "
-            f"{listing(marked.columns)}."
-        )
-    agree = np.ones((len(claims), len(rows)), dtype=bool)
-    for column in shared:
-        text = as_text(claims.column(column).combine_chunks())
-        agree &= _agrees(text, [row.get(column) for row in rows]) | _agrees(text, [v.get(column) for v in values])
-    hits = np.flatnonzero(agree.any(axis=0))
-    by_identity = any(c in marked.identity for c in shared)
-    decoys = len(rows) if by_identity else marked.linked[name]
-    return Hits(len(claims), decoys, tuple(int(i) for i in hits if agree[:, i].any()))
+        return None
+    texts = pa.table({c: as_text(claims.column(c).combine_chunks()) for c in shared})
+    named = np.full(len(texts), set(marked.identity) <= set(shared))
+    for column in marked.identity if named.any() else ():
+        named &= np.asarray(texts.column(column).is_valid())
+    persons = _distinct(texts.select(list(marked.identity)).filter(pa.array(named))) if named.any() else None
+    others = texts.filter(pa.array(~named))
+    kinds = [(persons, True)] if persons is not None else []
+    kinds += [(others, False)] if len(others) else []
+    found = [_compare(marked, table, of_persons) for table, of_persons in kinds]
+    return {name: [hits[name] for hits in found] for name in marked.names}
 
 
-def _agrees(text: pa.Array, wanted: Sequence[str | None]) -> np.ndarray:
-    """Claims by decoys: whether the texts are the same; a claim that leaves a column empty agrees with all."""
-    values = Domain.of(pa.array(list(dict.fromkeys(wanted)), pa.string()))
-    mine = values.codes_of(text)
-    theirs = values.codes_of(pa.array(wanted, pa.string()))
-    empty = np.asarray(pc.is_null(text))
-    return (mine[:, None] == theirs[None, :]) | empty[:, None]
+def _distinct(table: pa.Table) -> pa.Table:
+    return table.group_by(table.column_names, use_threads=False).aggregate([])
+
+
+def _compare(marked: Marked, claims: pa.Table, of_persons: bool) -> dict[str, Hits]:
+    """How claims of one kind agree with decoys. Persons may look alike where they are not named: then all rows count as
+    claims, and rows that are the same as one hit."""
+    decoys = [row for name in marked.names for row in marked.decoys[name]]
+    owner = np.repeat(np.arange(len(marked.names)), [len(marked.decoys[name]) for name in marked.names])
+    columns = [_Agreement.of(marked, c, decoys, of_persons) for c in claims.column_names]
+    codes = np.array([of.read(claims.column(c)) for of, c in zip(columns, claims.column_names, strict=True)])
+    codes = np.unique(codes[:, np.all(codes >= 0, axis=0)], axis=1)
+    hits, seen = np.zeros(len(marked.names), dtype=np.int64), np.zeros(len(decoys), dtype=bool)
+    for some in np.array_split(codes, codes.shape[1] * len(decoys) // BLOCK + 1, axis=1):
+        agree = np.ones((some.shape[1], len(decoys)), dtype=bool)
+        for of, code in zip(columns, some, strict=True):
+            agree &= of.fits[code]
+        seen |= agree.any(axis=0)
+        hits += [int(agree[:, owner == i].any(axis=1).sum()) for i in range(len(marked.names))]
+    found = {}
+    for i, name in enumerate(marked.names):
+        reach, exact = _reach(marked, name, claims.column_names, of_persons)
+        evidence = tuple(decoys[j] for j in np.flatnonzero(seen & (owner == i)))
+        found[name] = Hits(len(claims), int(hits[i]), reach, exact, evidence)
+    return found
+
+
+def _reach(marked: Marked, name: str, columns: Sequence[str], of_persons: bool) -> tuple[int, bool]:
+    """How many of the population agree with any of a recipient's decoys in all of some columns, or no more than that (not
+    exact): those who do in the column in which fewest do."""
+    if of_persons:
+        return len(marked.decoys[name]), True
+    if set(columns) == set(marked.columns):
+        return marked.linked[name], True
+    most = [marked.reach[name][c] for c in columns]
+    return min([*most, *([marked.linked[name]] if set(marked.columns) <= set(columns) else [])]), False
+
+
+@dataclass(frozen=True, eq=False)
+class _Agreement:
+    """A column of claims: the values that decoys agree with, and for each (row) whether each decoy (column) does. The last
+    row is of any other value, where one label stands for all."""
+
+    values: Domain
+    fits: np.ndarray
+
+    @classmethod
+    def of(cls, marked: Marked, column: str, decoys: Sequence[Mapping[str, Any]], of_persons: bool) -> _Agreement:
+        own = [row[identity_key(column, marked.columns) if of_persons else column] for row in decoys]
+        stands = {} if of_persons else marked.covered.get(column, {})
+        lists = {label: [label, *(stands.get(label, ()) or ())] for label in dict.fromkeys(own)}
+        values = Domain.of(pa.array([v for of in lists.values() for v in of if v is not None], pa.string()).unique())
+        fits = np.zeros((len(values) + 1, len(decoys)), dtype=bool)
+        for label, texts in lists.items():
+            mine = np.array([text == label for text in own], dtype=bool)
+            rows = values.codes_of(pa.array(texts, pa.string()).drop_null())
+            fits[np.ix_(rows, mine)] = True
+            if label in stands and stands[label] is None:
+                fits[:, mine] = True
+        return cls(values, fits)
+
+    def read(self, column: pa.ChunkedArray) -> np.ndarray:
+        """The row of each claim, -1 where no decoy agrees."""
+        text = column.combine_chunks()
+        codes = self.values.codes_of(text)
+        other = len(self.values) if self.fits[-1].any() else -1
+        return np.where(np.asarray(text.is_null()), -1, np.where(codes < 0, other, codes))
+
+
+def identity_key(column: str, quasi: Sequence[str]) -> str:
+    """What a decoy's own value of an identity column is called, where the published one has that name."""
+    return f"{column} of the person" if column in quasi else column

@@ -117,7 +117,7 @@ def _loss(
     """QI-NCP, SA-NCP and NIL, as of all methods; a label tells its range or its leaves, also where a class has fewer."""
     if recoding.local:
         ncp = qi_ncp(persons, levels, part)
-        spots = {name: part for name in persons.quasi}
+        spots = dict.fromkeys(persons.quasi, part)
     else:
         spots = {name: of[persons.quasi[name].values] for name, of in zip(persons.quasi, recoding.codes, strict=True)}
         ncp = float(np.mean([_label_ncp(persons.quasi[n], levels[n], recoding.levels[n], kept) for n in persons.quasi]))

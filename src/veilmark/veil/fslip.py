@@ -224,16 +224,15 @@ def _table(
         elif facet.several:
             columns[facet.name] = _take(fingerprint_texts(unions[facet.name]), slices)
         else:
-            own = Fingerprints.of_codes(facet.column.domain, facet.column.values[rows])
-            columns[facet.name] = fingerprint_texts(own)
+            labels = Fingerprints.of_codes(facet.column.domain, np.arange(len(facet.column.domain), dtype=np.int32))
+            columns[facet.name] = _take(fingerprint_texts(labels), facet.column.values[rows])
     return pa.table(columns)
 
 
 def _take(texts: pa.Array, chosen: np.ndarray) -> pa.Array:
-    """Some of the texts; many long ones outgrow what a plain array of texts holds."""
-    length = pc.binary_length(texts).fill_null(0).to_numpy(zero_copy_only=False)
-    large = int(length[chosen].sum(dtype=np.int64)) >= 1 << 31
-    return (texts.cast(pa.large_string()) if large else texts).take(pa.array(chosen))
+    """Some of the texts, each written once: copying millions of long ones takes longer than all else."""
+    coded = texts.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(coded.indices.take(pa.array(chosen)), coded.dictionary)
 
 
 def _sort_keys(facets: Sequence[Facet]) -> list[np.ndarray]:
@@ -346,7 +345,7 @@ class _Quasi:
             if name in self.means:
                 columns[name] = pa.array(self.means[name][part], from_pandas=True)
             else:
-                columns[name] = self._labels[name].take(pa.array(part))
+                columns[name] = _take(self._labels[name], part)
         linked = [pa.array(gid[rows]) for gid in links.values()]
         return pa.Table.from_arrays([*columns.values(), *linked], [*columns, *links])
 

@@ -7,8 +7,9 @@ what a node below it loses) rules out the rest, so that the result equals that o
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -26,6 +27,8 @@ from veilmark.veil.lattice import FAILS, UNKNOWN, Bounds, Lattice, Node, NodeTab
 from veilmark.veil.recoding import Unit, counted
 
 LARGEST_LATTICE = 4_000_000
+BLOCK = 2_000
+"""How far short of the best a node of a larger lattice may fall is proven by sub-lattices of so many nodes."""
 
 
 @dataclass(frozen=True)
@@ -320,18 +323,69 @@ class _Search:
         place = np.unravel_index(int(np.argmax(np.where(lowest, _heights(candidates.shape), -1))), candidates.shape)
         return self.bounds.node([int(p) for p in place])
 
+    # Lattices too large to hold
+
     def descend(self) -> None:
-        """For lattices too large to hold: from the top, always the best step down that still passes."""
+        """From the top, always the best step down that still passes; then exchanges of one level for another."""
         self.gap = 1.0
-        node = self.bounds.high
-        if not self.evaluate(node).passes:
+        found: Evaluated | None = self.evaluate(self.bounds.high)
+        if found is None or not found.passes:
             return
-        while not self.out_of_time():
-            below = [(*node[:i], v - 1, *node[i + 1 :]) for i, v in enumerate(node) if v > self.bounds.low[i]]
-            steps = [found for found in map(self.evaluate, below) if found.passes]
-            if not steps:
-                return
-            node = min(steps, key=lambda found: found.loss or 0.0).node
+        while found is not None and not self.out_of_time():
+            node = found.node
+            found = self.best_of(self.steps(node, down=1)) or self.better(self.exchanges(node))
+        self.gap = self.proven_gap()
+
+    def steps(self, node: Node, down: int) -> Iterator[Node]:
+        """The node with one attribute a level lower (or, down -1, higher)."""
+        for i, level in enumerate(node):
+            if self.bounds.low[i] <= level - down <= self.bounds.high[i]:
+                yield (*node[:i], level - down, *node[i + 1 :])
+
+    def exchanges(self, node: Node) -> Iterator[Node]:
+        """One attribute a level higher, and another a level lower."""
+        return (lower for higher in self.steps(node, down=-1) for lower in self.steps(higher, down=1) if lower != node)
+
+    def best_of(self, nodes: Iterable[Node]) -> Evaluated | None:
+        """The node that passes with the least loss."""
+        tried = [found for found in map(self.evaluate, nodes) if found.loss is not None]
+        return min(tried, key=lambda found: found.loss or 0.0, default=None)
+
+    def better(self, nodes: Iterable[Node]) -> Evaluated | None:
+        """The best of the nodes, if nothing before was as good."""
+        before = self.best
+        found = self.best_of(nodes)
+        return found if found is not None and self.best != before else None
+
+    def proven_gap(self) -> float:
+        """By what share another node could lose less: in any node that passes, each block of attributes has levels that
+        pass with all others at the top, which costs at least what the cheapest such levels do."""
+        if self.best is None or self.best[0] <= 0 or not self.all_decide or self.method.loss in ("dm", "dm_star"):
+            return 1.0
+        blocks: list[list[int]] = [[]]
+        for i, size in enumerate(self.bounds.shape):
+            if blocks[-1] and size * math.prod(self.bounds.shape[j] for j in blocks[-1]) > BLOCK:
+                blocks.append([])
+            blocks[-1].append(i)
+        return max(0.0, 1 - sum(map(self.cheapest_block, blocks)) / self.best[0])
+
+    def cheapest_block(self, block: Sequence[int]) -> float:
+        """The least loss, suppression aside, of some attributes' levels that pass with all others at the top."""
+        cost = np.zeros([self.bounds.shape[i] for i in block])
+        for axis, i in enumerate(block):
+            low, high = self.bounds.low[i], self.bounds.high[i]
+            own = self.losses.floor(self.method.loss, i)[low : high + 1]
+            cost += own.reshape([-1 if a == axis else 1 for a in range(len(block))])
+        while True:
+            place = np.unravel_index(int(np.argmin(cost)), cost.shape)
+            node = list(self.bounds.high)
+            for i, p in zip(block, place, strict=True):
+                node[i] = self.bounds.low[i] + int(p)
+            if self.out_of_time():
+                return float(cost.min())
+            if self.evaluate(tuple(node)).passes:
+                return float(cost[place])
+            cost[tuple(slice(None, p + 1) for p in place)] = np.inf
 
     def out_of_time(self) -> bool:
         return self.deadline is not None and time.monotonic() > self.deadline

@@ -85,7 +85,8 @@ class Tried:
     """A method's release: `loss` by metric, the `seconds` it took to make, the attacks on it, and its `facts`.
 
     `k` is measured: the smallest class by the published quasi-identifiers. `sa_loss` is over all sensitive attributes,
-    `linked` tells whether a person's row says which sensitive rows may be theirs. Where the method `refused`, that is its reason, and there is nothing else.
+    `linked` tells whether a person's row says which sensitive rows may be theirs. Where the method `refused`, that is its
+    reason, and there is nothing else.
     """
 
     loss: Mapping[str, float] = field(default_factory=dict)
@@ -239,7 +240,9 @@ class _Trial:
         persons, levels = self.persons, self.levels
         found = attack_view(view, persons, levels, self.attacks, self.targets, self.known, None, self.seed)
         loss = sa_loss(persons, levels, release.loss)
-        return Tried(release.loss, loss, seconds, int(view.size.min()), found, release.linked, release.facts, view.notes)
+        return Tried(
+            release.loss, loss, seconds, int(view.size.min()), found, release.linked, release.facts, view.notes
+        )
 
     def _published(self, release: Sliced) -> View:
         """What an attacker sees, read from the files."""

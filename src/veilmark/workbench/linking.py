@@ -18,7 +18,7 @@ from veilmark.engines.duckdb import DIALECT, DuckDB, DuckTable
 from veilmark.errors import DataError, HierarchyError, OptionError, StudyError, did_you_mean
 from veilmark.hierarchy import Levels, resolve
 from veilmark.mark.boxes import link_boxes
-from veilmark.mark.discover import Linked, link, union_domain
+from veilmark.mark.discover import Linked, link, suppressed_classes, union_domain
 from veilmark.mark.plan import Marking, Marks, keyed_order
 from veilmark.mark.plant import Rows
 from veilmark.privacy.models import PrivacyModel
@@ -92,8 +92,8 @@ class Ground:
         return set(self.identity) <= set(self.source.columns)
 
     def _with_persons(self, k: int) -> Ground:
-        """Look up the persons of all candidates. Those in the source cannot serve, nor those whom the identity columns do not
-        tell from others; and nobody of a class that has suppressed persons who were not recognized."""
+        """Look up the persons of all candidates. Those in the source cannot serve, nor those whom the identity columns do
+        not tell from others, nor anybody of a class with suppressed persons who were not recognized."""
         linked = self.linked
         found = self._look_up(np.flatnonzero(linked.found(k)))
         inside = found.column("inside").to_numpy()
@@ -159,6 +159,12 @@ class Ground:
         return found.drop_columns("class").rename_columns(list(self.identity))
 
     # Rows and labels.
+
+    def released(self, attribute: str) -> np.ndarray:
+        """How many records of the release have each value of a sensitive attribute."""
+        recoding, histogram = self.plan.recoding, self.classes.histograms[attribute]
+        gone = np.zeros(len(self.classes), dtype=bool) if recoding.local else suppressed_classes(self.classes, recoding)
+        return histogram.take(~gone).overall
 
     def rows(self) -> Rows:
         """All of the source's rows, suppressed ones too."""
@@ -243,7 +249,8 @@ def union_levels(study: Study, classes: ClassTable, domains: Sequence[Domain]) -
             raise HierarchyError(f"With the population's values: {error}") from None
         place = pa.array(domain.codes_of(own.text))
         same = levels[-1].height == alone.height and all(
-            levels[-1].of_values(level).take(place).equals(alone.of_values(level)) for level in range(1, alone.height + 1)
+            levels[-1].of_values(level).take(place).equals(alone.of_values(level))
+            for level in range(1, alone.height + 1)
         )
         if not same:
             raise DataError(

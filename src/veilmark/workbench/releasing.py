@@ -6,39 +6,51 @@ import os
 import re
 import secrets
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from veilmark import progress
-from veilmark.cells import encode
-from veilmark.classes import ClassTable
-from veilmark.domain import as_text
-from veilmark.engines import sql
-from veilmark.engines.duckdb import DIALECT, DuckDB, DuckTable
-from veilmark.errors import DataError, HierarchyError, OptionError, did_you_mean
-from veilmark.hierarchy import Levels, resolve
+from veilmark.errors import OptionError, StudyError, did_you_mean
 from veilmark.ledger.publish import check_target, publishing
 from veilmark.mark.code import derive
-from veilmark.mark.discover import Feasibility, Linked, feasibility, link, union_domain
-from veilmark.mark.plan import Marking, Marks, keyed_order, plan_marks, sizes_like
-from veilmark.mark.plant import Decoys, Rows, copies, donors
+from veilmark.mark.discover import Feasibility, feasibility
+from veilmark.mark.plan import Marking, Marks, plan_marks
+from veilmark.mark.plant import Rows, copy_of, donors
 from veilmark.output import write_table
-from veilmark.privacy.models import KAnonymity, PrivacyModel
+from veilmark.privacy.models import (
+    Alpha,
+    DistinctL,
+    EntropyL,
+    KAnonymity,
+    PrivacyModel,
+    RecursiveL,
+    TCloseness,
+    check_attributes,
+)
 from veilmark.study import Study
-from veilmark.veil.anonymize import Plan, all_models
+from veilmark.trace.accuse import best_probability
+from veilmark.veil.anonymize import all_models
+from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
-from veilmark.veil.recoding import full_domain
-from veilmark.workbench.anonymizing import follow_distances, measure_release, planned, published_columns
+from veilmark.veil.verify import check_release, verify
+from veilmark.workbench.anonymizing import follow_distances, measure_release
 from veilmark.workbench.ledger import open_to_publish
-from veilmark.workbench.sources import class_table, engine_of, open_other, open_source
+from veilmark.workbench.linking import Ground, check_identity
+from veilmark.workbench.recording import public_entry, secret_entry
+from veilmark.workbench.sources import engine_of
 from veilmark.yamlfile import read_yaml
 
+__all__ = ["Copy", "Job", "Released", "Terms", "check_identity", "file_names", "read_terms", "release"]
+
 File = str | os.PathLike[str]
+
+KEPT = (KAnonymity, DistinctL, EntropyL, RecursiveL, Alpha, TCloseness)
+"""The models that copies keep: a decoy class takes all values of a released class, and so is as diverse."""
 
 
 @dataclass(frozen=True)
@@ -53,21 +65,38 @@ class Copy:
     withheld_classes: int
     withheld_records: int
 
+    @classmethod
+    def planned(cls, marks: Marks, recipient: int, file: str) -> Copy:
+        published, withheld = marks.linked.published, marks.withheld(recipient)
+        added, lost = int(marks.sizes[recipient].sum()), int(published[withheld].sum())
+        name, records = marks.marking.recipients[recipient], int(published.sum()) - lost + added
+        return cls(name, file, records, len(marks.decoys[recipient]), added, len(withheld), lost)
+
+    @property
+    def classes_more(self) -> int:
+        """How many classes it has more than the release without marks."""
+        return self.decoy_classes - self.withheld_classes
+
     def to_dict(self) -> dict[str, Any]:
         return dict(vars(self))
 
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """A release to several recipients, or, of a dry run, what it would be; `release` is its name in the ledger."""
+    """A release to several recipients, or, of a dry run, what it would be; `release` is its name in the ledger.
+
+    `loss` is that of the release before it is marked, `loss_after` that of a copy, on average.
+    """
 
     release: str | None
     feasible: Feasibility
     copies: tuple[Copy, ...]
     cost: Mapping[str, Any]
     loss: Mapping[str, float]
+    loss_after: Mapping[str, float]
     levels: Mapping[str, int]
     suppressed: int
+    notes: tuple[str, ...] = ()
     folder: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -81,7 +110,9 @@ class Released:
             "levels": dict(self.levels),
             "suppressed": self.suppressed,
             "loss": dict(self.loss),
+            "loss_after": dict(self.loss_after),
             "recipients": [copy.to_dict() for copy in self.copies],
+            "notes": list(self.notes),
             "output": self.folder,
         }
 
@@ -106,44 +137,80 @@ class Job:
     identity: tuple[str, ...]
     marking: Marking
     models: tuple[PrivacyModel, ...] = ()
-    method: Ola = field(default_factory=Ola)
+    method: Ola | Mondrian = field(default_factory=Ola)
     seed: int | None = None
     form: str = "csv"
     terms: Mapping[str, Terms] = field(default_factory=dict)
 
 
-def release(study: Study, job: Job, ledger: File, key: File, output: File, dry_run: bool = False) -> Released:
+def release(
+    study: Study,
+    job: Job,
+    ledger: File | None = None,
+    key: File | None = None,
+    output: File | None = None,
+    dry_run: bool = False,
+) -> Released:
     """Write a copy for each recipient, with decoys of its own, and record all of it in the ledger.
 
-    A dry run draws everything and writes nothing. The same seed and key give the same copies.
+    A dry run draws everything, by a key that is forgotten, and needs neither ledger, key nor output. The same seed and key
+    give the same copies.
     """
     models = all_models([KAnonymity(job.marking.k), *job.models], job.method)
+    whole = any(m.attribute is not None for m in models)
     files = file_names(job.marking.recipients, job.form)
-    check_target(output)
+    _check(study, job, models)
     seed = str(secrets.randbits(64) if job.seed is None else job.seed)
     with engine_of(study) as engine:
-        work = _Work.prepare(engine, study, job, models)
+        if not dry_run:
+            ledger, key, output = _given(ledger, key, output)
+        ground = Ground.prepare(engine, study, job.population, job.identity, job.marking, models, job.method)
         # What cannot be carried is refused before a ledger or a key is made.
-        marks = plan_marks(work.linked, job.marking, secrets.token_bytes(32))
-        if dry_run:
-            return _result(None, work, marks, [_planned_copy(marks, i, file) for i, file in enumerate(files)], None)
+        marks = plan_marks(ground.linked, job.marking, derive(bytes(32), f"dry run {seed}"), whole)
+        if dry_run or ledger is None or key is None or output is None:
+            return _result(ground, marks, [Copy.planned(marks, i, file) for i, file in enumerate(files)])
         book, secret_key = open_to_publish(ledger, key)
-        own = derive(secret_key.subkey("release"), seed)
-        marks = plan_marks(work.linked, job.marking, own)
-        decoys = work.decoys(marks, own)
-        rows = work.rows()
-    borrowed = _borrow(rows, marks, decoys, own, whole=any(m.attribute is not None for m in models))
-    tables = copies(rows, marks, decoys, borrowed, own)
-    made = [_copy(marks, decoys[i], i, files[i], len(table)) for i, table in enumerate(tables)]
-    public = _public(study, job, work, made, seed)
-    with publishing(book, secret_key, output, public, _secret(work, marks, decoys, job)) as doing:
-        done = 0
-        with progress.step("Writing copies", lambda: done / len(made)):
-            for copy, table in zip(made, tables, strict=True):
-                _write(table, doing.folder / copy.file, study, models, work.classes)
-                done += 1
+        own = release_key(secret_key.subkey("release"), seed, job.marking.recipients)
+        marks = plan_marks(ground.linked, job.marking, own, whole)
+        made = [Copy.planned(marks, i, file) for i, file in enumerate(files)]
+        people = [ground.decoys(marks, i, own) for i in range(len(made))]
+        public, secret = public_entry(job, ground, models, made, seed), secret_entry(ground, marks, people)
+        rows = ground.rows()
+    with publishing(book, secret_key, output, public, secret) as doing:
+        _write_copies(doing.folder, ground, models, marks, made, rows, own)
     finished = [replace(copy, file=str(Path(output) / copy.file)) for copy in made]
-    return _result(doing.release, work, marks, finished, str(output))
+    return replace(_result(ground, marks, finished), release=doing.release, folder=str(output))
+
+
+def release_key(secret: bytes, seed: str, recipients: Sequence[str]) -> bytes:
+    """The key of one release. The recipients are part of it, lest others get the same marks by the same seed, and are taken
+    for each other."""
+    return derive(secret, f"{seed} {len(recipients)} " + "\0".join(recipients))
+
+
+def _given(ledger: File | None, key: File | None, output: File | None) -> tuple[File, File, File]:
+    """Where to publish; said before the work is done."""
+    if ledger is None or key is None or output is None:
+        raise OptionError(
+            "Say where to publish: --ledger, --key and -o. Only a dry run (--dry-run) needs none of them."
+        )
+    check_target(output)
+    return ledger, key, output
+
+
+def _check(study: Study, job: Job, models: Sequence[PrivacyModel]) -> None:
+    if not study.quasi:
+        raise StudyError(f"{study.name} names no quasi-identifier, so there is nothing to link by. Give one its role.")
+    check_attributes(models, study.sensitive)
+    beyond = [m for m in models if not isinstance(m, KEPT)]
+    if beyond:
+        raise OptionError(f"Copies cannot be promised to keep '{beyond[0]}', since they lack some classes. Drop it.")
+    if not isinstance(job.method, Ola | Mondrian) or (isinstance(job.method, Mondrian) and job.method.relaxed):
+        raise OptionError("Copies are made by OLA or by strict Mondrian: labels that overlap would tell decoys.")
+    strangers = [name for name in job.terms if name not in job.marking.recipients]
+    if strangers:
+        known = did_you_mean(strangers[0], job.marking.recipients)
+        raise OptionError(f"There are terms for '{strangers[0]}', who is no recipient.{known}")
 
 
 def file_names(recipients: Sequence[str], form: str) -> list[str]:
@@ -155,110 +222,6 @@ def file_names(recipients: Sequence[str], form: str) -> list[str]:
     if taken:
         raise OptionError(f"Two recipients would have the same file '{taken[0]}.{form}'. Rename one of them.")
     return [f"{name}.{form}" for name in names]
-
-
-@dataclass(frozen=True, eq=False)
-class _Work:
-    """A release's source, its plan, and the population linked to it."""
-
-    engine: DuckDB
-    study: Study
-    source: DuckTable
-    population: DuckTable
-    identity: tuple[str, ...]
-    classes: ClassTable
-    people: ClassTable
-    levels: tuple[Levels, ...]
-    plan: Plan
-    linked: Linked
-
-    @classmethod
-    def prepare(cls, engine: DuckDB, study: Study, job: Job, models: Sequence[PrivacyModel]) -> _Work:
-        source = open_source(engine, study)
-        classes = class_table(source, study)
-        wanted = follow_distances(study, classes, models)
-        made = planned(engine, study, classes, wanted, job.method, None)
-        population = open_other(engine, study, job.population, study.quasi)
-        check_identity(population, job.identity)
-        people = ClassTable.build(population, study.quasi)
-        if not people.total_records:
-            raise DataError(f"'{population.label}' has column names but no records.")
-        domains = [union_domain(*both) for both in zip(classes.domains, people.domains, strict=True)]
-        levels = _levels(study, classes, domains, made)
-        linked = link(classes, made.recoding, people, levels, domains)
-        work = cls(engine, study, source, population, job.identity, classes, people, tuple(levels), made, linked)
-        return replace(work, linked=replace(linked, outside=work.outside()))
-
-    def outside(self) -> np.ndarray | None:
-        """Of each class, the persons of the population who are not in the source; None where nobody can tell."""
-        if not set(self.identity) <= set(self.source.columns):
-            return None
-        statement = sql.members(DIALECT, self.population.name, self.source.name, self._kinds, self.identity)
-        with self.engine.joins_as_written():
-            found = self.population.query(statement)
-        inside = ClassTable.of_cells(encode(found, self.study.quasi), len(self.study.quasi))
-        members = np.zeros(len(self.people), dtype=np.int64)
-        members[inside.find_in(self.people)] = inside.records
-        lost = np.bincount(self.linked.of_people, weights=members, minlength=len(self.linked)).astype(np.int64)
-        return self.linked.population - lost
-
-    @property
-    def _kinds(self) -> dict[str, str]:
-        return {c: self.population.columns[c] for c in self.study.quasi}
-
-    def decoys(self, marks: Marks, key: bytes) -> list[Decoys]:
-        """The persons who serve as each recipient's decoys."""
-        chosen = np.concatenate([np.empty(0, dtype=np.int64), *marks.decoys])
-        persons = self._persons(chosen)
-        owner = persons.column("class").to_numpy()
-        room = np.bincount(owner, minlength=len(self.linked))
-        sizes = sizes_like(self.linked, marks.marking.k, room[chosen], key)
-        wanted = dict(zip(chosen.tolist(), sizes.tolist(), strict=True))
-        who = persons.select(range(len(self.identity))).rename_columns(list(self.identity))
-        values = persons.select(range(len(self.identity), persons.num_columns - 1)).rename_columns(self.study.quasi)
-        found = []
-        for classes in marks.decoys:
-            rows = [
-                np.flatnonzero(owner == c)[keyed_order(key, f"people {c}", int(room[c]))][: wanted[c]]
-                for c in classes.tolist()
-            ]
-            places = np.concatenate([np.empty(0, dtype=np.int64), *rows])
-            found.append(Decoys(classes, who.take(places), values.take(places), owner[places]))
-        return found
-
-    def _persons(self, chosen: np.ndarray) -> pa.Table:
-        """The identity of everybody in the chosen classes who is not in the source, and the class, in a fixed order."""
-        raw = np.flatnonzero(np.isin(self.linked.of_people, chosen))
-        names = [f"v{i}" for i in range(len(self.study.quasi))]
-        values = [
-            d.values.take(pa.array(code[raw])) for d, code in zip(self.people.domains, self.people.codes, strict=True)
-        ]
-        wanted = pa.table([*values, pa.array(self.linked.of_people[raw])], names=[*names, "class"])
-        known = self.source.name if self.linked.outside is not None else None
-        name = f"{self.population.name}_wanted"
-        statement = sql.persons(DIALECT, self.population.name, name, self._kinds, self.identity, known)
-        self.engine.connection.register(name, wanted)
-        try:
-            with self.engine.joins_as_written():
-                found = self.population.query(statement)
-        finally:
-            self.engine.connection.unregister(name)
-        texts = [as_text(column.combine_chunks()) for column in found.columns[:-1]]
-        named = [*(f"i{i}" for i in range(len(self.identity))), *names, "class"]
-        table = pa.table([*texts, found.column(found.num_columns - 1)], names=named)
-        unique = table.group_by(named, use_threads=False).aggregate([])
-        return unique.sort_by([(c, "ascending") for c in ("class", *named[:-1])]).combine_chunks()
-
-    def rows(self) -> Rows:
-        """All of the source's rows at the release's labels."""
-        node = [self.plan.recoding.levels[c] for c in self.study.quasi]
-        nothing = np.empty((len(node), 0), dtype=np.int32)
-        domains = [union_domain(*both) for both in zip(self.classes.domains, self.people.domains, strict=True)]
-        recoding = full_domain(self.study.quasi, domains, self.levels, node, nothing).on(self.classes.domains)
-        file = self.engine.scratch(".parquet")
-        self.source.write_recoded(recoding, published_columns(self.study, self.source), file)
-        table = pq.read_table(file)
-        return Rows(table, self.linked.find(table))
 
 
 def read_terms(path: File, recipients: Sequence[str]) -> dict[str, Terms]:
@@ -275,147 +238,86 @@ def read_terms(path: File, recipients: Sequence[str]) -> dict[str, Terms]:
     return {str(name): Terms(**{k: str(v) for k, v in given.items()}) for name, given in content.items()}
 
 
-def check_identity(population: DuckTable, identity: Sequence[str]) -> None:
-    """The columns that say who somebody is."""
-    if not identity:
-        raise OptionError("Say which columns of the population tell who somebody is: --identity name,birthday.")
-    for name in identity:
-        if name not in population.columns:
-            raise OptionError(
-                f"'{population.label}' has no column '{name}' to tell persons by.{did_you_mean(name, population.columns)}"
-            )
+# Copies are made one at a time. Each file is measured anew while the next is made: it must keep what the release promises,
+# decoys included.
 
 
-def _levels(study: Study, classes: ClassTable, domains: Sequence[Any], made: Plan) -> list[Levels]:
-    """The hierarchies on the values of source and population."""
-    levels = []
-    for name, domain, own in zip(classes.columns, domains, classes.domains, strict=True):
-        spec = study.spec.attributes[name].hierarchy
-        try:
-            levels.append(resolve(spec, domain, name, study.folder))
-        except HierarchyError as error:
-            raise HierarchyError(f"With the population's values: {error}") from None
-        if levels[-1].height != resolve(spec, own, name, study.folder).height:
-            raise DataError(
-                f"The population has longer values of '{name}' than the source, so that its hierarchy has more levels "
-                "there. Bring both to one form."
-            )
-    return levels
+def _write_copies(
+    folder: Path,
+    ground: Ground,
+    models: Sequence[PrivacyModel],
+    marks: Marks,
+    made: Sequence[Copy],
+    rows: Rows,
+    key: bytes,
+) -> None:
+    promised = follow_distances(ground.study, ground.classes, models)
+    done = 0
+    with progress.step("Writing copies", lambda: done / len(made)), ThreadPoolExecutor(1) as beside:
+        checks = []
+        for i, copy in enumerate(made):
+            table = copy_of(rows, marks, i, donors(rows, marks, i, key), key)
+            write_table(table, folder / copy.file)
+            kept = [_widened(m, table, ground) for m in promised]
+            checks.append(beside.submit(_measure, folder / copy.file, ground, kept, copy))
+            done += 1
+        for check in checks:
+            check.result()
 
 
-def _borrow(rows: Rows, marks: Marks, decoys: Sequence[Decoys], key: bytes, whole: bool) -> list[np.ndarray]:
-    """The donor row of each decoy, recipient by recipient."""
-    wanted = np.concatenate([np.empty(0, dtype=np.int64), *(d.owner for d in decoys)])
-    chosen = donors(rows, marks, wanted, key, whole)
-    return np.split(chosen, np.cumsum([len(d.owner) for d in decoys])[:-1])
+def _measure(path: Path, ground: Ground, models: Sequence[PrivacyModel], copy: Copy) -> None:
+    study, expected = ground.study, (copy.records, int((ground.linked.published > 0).sum()) + copy.classes_more)
+    if any(m.attribute is not None for m in models):
+        measure_release(path, study, models, ground.classes, expected)
+        return
+    limits, settings = [m.to_dict() for m in models], study.settings
+    persons = study.person is not None
+    found = verify(path, study.quasi, (), limits, None, persons, settings.threads, settings.memory)
+    check_release(found, *expected, limits)
 
 
-def _planned_copy(marks: Marks, i: int, file: str) -> Copy:
-    """What a dry run can say of a copy: of its decoys, at least k a class."""
-    published = marks.linked.published
-    withheld = marks.withheld(i)
-    decoys = marks.marking.k * len(marks.decoys[i])
-    records = int(published.sum() - published[withheld].sum()) + decoys
-    return Copy(
-        marks.marking.recipients[i],
-        file,
-        records,
-        len(marks.decoys[i]),
-        decoys,
-        len(withheld),
-        int(published[withheld].sum()),
-    )
+def _widened(model: PrivacyModel, table: pa.Table, ground: Ground) -> PrivacyModel:
+    """t-closeness compares with the whole table, from which a copy differs: no class of it can be farther from the copy than
+    from the release by more than these two are apart (the triangle inequality)."""
+    if not isinstance(model, TCloseness):
+        return model
+    histogram = ground.classes.histograms[model.attribute]
+    codes = histogram.domain.codes_of(table.column(model.attribute).combine_chunks())
+    own = np.bincount(codes, minlength=len(histogram.domain)) / max(len(codes), 1)
+    released = ground.released(model.attribute)
+    apart = float(np.abs(own - released / max(released.sum(), 1)).sum() / 2)
+    return replace(model, t=min(model.t + apart, 1.0))
 
 
-def _copy(marks: Marks, decoys: Decoys, i: int, file: str, records: int) -> Copy:
-    withheld = marks.withheld(i)
-    lost = int(marks.linked.published[withheld].sum())
-    return Copy(marks.marking.recipients[i], file, records, len(decoys.classes), len(decoys.owner), len(withheld), lost)
+# What is reported.
 
 
-def _write(table: pa.Table, path: Path, study: Study, models: Sequence[PrivacyModel], classes: ClassTable) -> None:
-    """A copy's file, measured anew: it must keep what the release promises, decoys included."""
-    write_table(table, path)
-    keys = table.select(study.quasi).group_by(study.quasi, use_threads=False).aggregate([])
-    measure_release(path, study, follow_distances(study, classes, models), classes, (len(table), len(keys)))
+def _result(ground: Ground, marks: Marks, made: Sequence[Copy]) -> Released:
+    plan = ground.plan
+    found = feasibility(ground.linked, marks.marking.k)
+    after = marks.loss(plan.loss)
+    levels, left_out = plan.recoding.levels, plan.suppressed
+    return Released(None, found, tuple(made), marks.cost(), plan.loss, after, levels, left_out, _notes(marks))
 
 
-def _result(name: str | None, work: _Work, marks: Marks, made: Sequence[Copy], folder: str | None) -> Released:
-    found = feasibility(work.linked, marks.marking.k)
-    plan = work.plan
-    return Released(name, found, tuple(made), marks.cost(), plan.loss, plan.recoding.levels, plan.suppressed, folder)
-
-
-def _public(study: Study, job: Job, work: _Work, made: Sequence[Copy], seed: str) -> dict[str, Any]:
-    """What the ledger shows to anybody: no decoys, no covers."""
-    marking = job.marking
-    return {
-        "study": study.name,
-        "source": study.label,
-        "parameters": {
-            "k": marking.k,
-            "models": [m.to_dict() for m in all_models([KAnonymity(marking.k), *job.models], job.method)],
-            "levels": dict(work.plan.recoding.levels),
-            "suppressed": work.plan.suppressed,
-            "decoys": marking.decoys,
-            "covers": marking.covers,
-            "collusion": marking.collusion,
-            "false_accusation": marking.false_accusation,
-            "risk": list(marking.risk),
-            "seed": seed,
-            "format": job.form,
-        },
-        "recipients": [
-            {
-                "name": copy.name,
-                "file": copy.file,
-                "records": copy.records,
-                **job.terms.get(copy.name, Terms()).to_dict(),
-            }
-            for copy in made
-        ],
-    }
-
-
-def _secret(work: _Work, marks: Marks, decoys: Sequence[Decoys], job: Job) -> dict[str, Any]:
-    """What tracing needs, encrypted in the ledger."""
-    linked, names = marks.linked, job.marking.recipients
-    released = np.flatnonzero(linked.published > 0)
-    position = {int(c): i for i, c in enumerate(released)}
-    return {
-        "columns": list(linked.columns),
-        "identity": list(job.identity),
-        "above": _above(work, linked),
-        "classes": linked.texts(released),
-        "sizes": linked.published[released].tolist(),
-        "covers": [position[int(c)] for c in marks.covers],
-        "holds": {name: "".join("1" if held else "0" for held in marks.holds[i]) for i, name in enumerate(names)},
-        "code": None if marks.code is None else {**marks.code.to_dict(), "p": marks.code.p.tolist()},
-        "pool": linked.texts(marks.pool),
-        "population": int(linked.population.sum()),
-        "decoys": {name: _decoy_rows(linked, found) for name, found in zip(names, decoys, strict=True)},
-        "values": {name: found.values.to_pylist() for name, found in zip(names, decoys, strict=True)},
-        "linked": {
-            name: int(linked.population[found.classes].sum()) for name, found in zip(names, decoys, strict=True)
-        },
-    }
-
-
-def _above(work: _Work, linked: Linked) -> dict[str, list[list[str | None]]]:
-    """For each column the labels of the release and, level by level, what they become further up."""
-    found = {}
-    for name, of in zip(linked.columns, work.levels, strict=True):
-        level = work.plan.recoding.levels[name]
-        found[name] = [
-            of.labels[upper].take(pa.array(of.up(level, upper))).to_pylist() for upper in range(level, of.height + 1)
-        ]
-    return found
-
-
-def _decoy_rows(linked: Linked, decoys: Decoys) -> list[dict[str, str | None]]:
-    labels = linked.texts(decoys.owner)
-    people = decoys.people.to_pylist()
-    return [
-        {**person, **dict(zip(linked.columns, label, strict=True))}
-        for person, label in zip(people, labels, strict=True)
-    ]
+def _notes(marks: Marks) -> tuple[str, ...]:
+    """What the marks cannot do, as far as it can be said beforehand."""
+    marking = marks.marking
+    names = len(marking.recipients)
+    if marks.code is not None:
+        return ()
+    spare = len(marks.pool) - names * marking.decoys
+    best = best_probability(names, marking.decoys, spare, marking.covers)
+    notes = []
+    if best > marking.false_accusation:
+        notes.append(
+            f"Even a whole leaked copy would have a probability of {best:.2g} to point to an innocent recipient, more than "
+            f"the {marking.false_accusation:g} asked for, so that nobody could be named. Ask for more decoys (the pool has "
+            f"{spare:,} to spare) or more covers, or use --collusion."
+        )
+    if marking.covers and names > 2:
+        notes.append(
+            "Classes kept for one recipient alone convict as long as one recipient leaks by itself. Where several might "
+            "act together, use --collusion."
+        )
+    return tuple(notes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from veilmark.errors import OptionError, did_you_mean
@@ -13,11 +14,17 @@ PAPERS = ("tkl", "fslip", "anontokens")
 
 
 def reproduce(
-    paper: str, page: File | None = None, samples: int = 50, seed: int = 1, data: File | None = None
+    paper: str,
+    page: File | None = None,
+    samples: int = 50,
+    seed: int = 1,
+    data: File | None = None,
+    experiment: bool = False,
 ) -> Reproduced:
     """Reproduce a paper, and write the result to an HTML page where one is named.
 
-    `samples`, `seed` and `data`, a folder with the files of ZIP areas, are for anontokens, the only one with chance in it.
+    `samples` is for anontokens. `experiment` adds to the worked example of fslip its experiment, which takes minutes. `data`
+    is what they are made from: anontokens' folder with the files of ZIP areas, fslip's table.
     """
     if paper not in PAPERS:
         raise OptionError(f"'{paper}' is not a paper.{did_you_mean(paper, PAPERS)} There are {', '.join(PAPERS)}.")
@@ -27,7 +34,8 @@ def reproduce(
 
         check_page(Path(page))
         check_path(Path(page))
-    found = _run(paper, samples, seed, Path(data) if data is not None else None)
+    source = Path(data) if data is not None else None
+    found = _fslip(seed, source, experiment) if paper == "fslip" else _run(paper, samples, seed, source)
     if page is not None:
         from veilmark.reproduce.page import write_page
 
@@ -40,18 +48,23 @@ def _run(paper: str, samples: int, seed: int, folder: Path | None) -> Reproduced
         from veilmark.reproduce import tkl
 
         return tkl.run()
-    if paper == "fslip":
-        return _fslip()
     from veilmark.reproduce import anontokens
 
     return anontokens.run(samples, seed, folder)
 
 
-def _fslip() -> Reproduced:
+def _fslip(seed: int, table: Path | None, experiment: bool) -> Reproduced:
     from veilmark.reproduce import fslip
 
     rows = [Row(row.table, "", row.printed, row.ours, row.verdict) for row in fslip.worked_example()]
-    return Reproduced("fslip", "f-slip: many records a person (Jayapradha and Prakash), the worked example", rows)
+    found = Reproduced("fslip", "f-slip: many records a person (Jayapradha and Prakash)", rows)
+    if not experiment:
+        return found
+    from veilmark.reproduce.fslip_experiment import Scope
+    from veilmark.reproduce.fslip_experiment import experiment as run
+
+    more = run(Scope(seed=seed), table)
+    return replace(found, rows=[*rows, *more.rows], notes=more.notes, details=more.details, charts=more.charts)
 
 
 def write_populations(folder: File, seed: int = 1, data: File | None = None) -> list[Path]:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from veilmark.engines.duckdb import DuckDB, DuckTable
-from veilmark.errors import OptionError
-from veilmark.ledger import Key, Ledger
+from veilmark.errors import DataError, OptionError
 from veilmark.trace.accuse import Traced, trace_claims, trace_file
 from veilmark.trace.evidence import Marked
-from veilmark.workbench.ledger import key_of, open_to_read
+from veilmark.workbench.ledger import key_of, open_to_read, verify
 
 File = str | os.PathLike[str]
 
@@ -34,28 +33,43 @@ def trace(
         raise OptionError(
             f"The probability of a false accusation must lie between 0 and 1, not {false_accusation:g}. Try 1e-6."
         )
-    book = open_to_read(ledger)
-    marked = _marked(book, key_of(book, key), release)
+    marked = _marked(ledger, key, release)
     with DuckDB() as engine:
         table = engine.open(claims if file is None else file)
+        if not table.count():
+            raise DataError(f"'{table.label}' has column names but no records, so there is nothing to trace.")
         if file is None:
-            return trace_claims(marked, table.query(f"SELECT * FROM {table.name}"), false_accusation)
-        return trace_file(marked, _labels(table, marked), false_accusation)
+            columns = (c for m in marked for c in (*m.identity, *m.columns))
+            return trace_claims(marked, _columns(table, columns, "SELECT"), false_accusation)
+        # Of a leak, only the distinct combinations of quasi-identifiers matter.
+        columns = (c for m in marked for c in m.columns)
+        return trace_file(marked, _columns(table, columns, "SELECT DISTINCT"), false_accusation)
 
 
-def _marked(book: Ledger, key: Key, release: str | None) -> list[Marked]:
-    names = (
-        [r.id for r in book.releases() if r.status == "published"] if release is None else [book.release(release).id]
-    )
+def _marked(ledger: File, key: File, release: str | None) -> Sequence[Marked]:
+    """What the ledger knows of a release, or of all. A ledger that was changed is no evidence."""
+    found = verify(ledger, key)
+    if not found.ok:
+        raise DataError(
+            f"The ledger '{ledger}' is not as it was written: {found.what}. Nobody can be accused by it. Restore it from a "
+            "backup; see: veilmark ledger verify."
+        )
+    book = open_to_read(ledger)
+    secret_key = key_of(book, key)
+    wanted = book.releases() if release is None else [book.release(release)]
+    names = [r.id for r in wanted if r.status == "published"]
     if not names:
-        raise OptionError(f"The ledger '{book.label}' has no published release to trace.")
-    return [Marked.of(name, book.secrets(name, key)) for name in names]
+        which = (
+            f"Release '{release}' was not published"
+            if release
+            else f"The ledger '{book.label}' has no published release"
+        )
+        raise OptionError(f"{which}, so there is nothing to trace.")
+    return [Marked.of(name, book.secrets(name, secret_key)) for name in names]
 
 
-def _labels(table: DuckTable, marked: Sequence[Marked]) -> pa.Table:
-    """The distinct combinations of the leak's quasi-identifiers; of nothing else does tracing need to know."""
-    wanted = dict.fromkeys(c for m in marked for c in m.columns if c in table.columns)
-    if not wanted:
-        return table.sample(0)
-    listed = ", ".join('"' + c.replace('"', '""') + '"' for c in wanted)
-    return table.query(f"SELECT DISTINCT {listed} FROM {table.name}")
+def _columns(table: DuckTable, columns: Iterable[str], verb: str) -> pa.Table:
+    """The columns that a table has of those wanted."""
+    there = [c for c in dict.fromkeys(columns) if table.columns.get(c, "nested") != "nested"]
+    listed = ", ".join('"' + c.replace('"', '""') + '"' for c in there)
+    return table.query(f"{verb} {listed} FROM {table.name}") if there else pa.table({})

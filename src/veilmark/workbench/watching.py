@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from veilmark.engines.duckdb import DuckDB
-from veilmark.errors import OptionError
+from veilmark.errors import DataError, OptionError
 from veilmark.trace.accuse import Traced
 from veilmark.trace.watch import Checked, Log, Memory, Watch, Webhook
-from veilmark.workbench.ledger import key_of, open_to_read
+from veilmark.workbench.ledger import key_of, open_to_read, verify
 from veilmark.workbench.tracing import trace
 
 File = str | os.PathLike[str]
@@ -54,9 +54,15 @@ class Examiner:
     def __call__(self, path: Path) -> tuple[str, Traced]:
         with DuckDB() as engine:
             columns = set(engine.open(path).columns)
-        if any(columns & telling for telling in self._identities()):
-            return "claims", trace(self.ledger, self.key, claims=path, false_accusation=self.false_accusation)
-        return "leak", trace(self.ledger, self.key, file=path, false_accusation=self.false_accusation)
+        is_claims = any(columns & telling for telling in self._identities())
+        claims, file = (path, None) if is_claims else (None, path)
+        try:
+            found = trace(self.ledger, self.key, claims, file, false_accusation=self.false_accusation)
+        except DataError as error:
+            if not verify(self.ledger, self.key).ok:
+                raise OptionError(str(error)) from None  # It is the ledger's fault, and says nothing of the file.
+            raise
+        return ("claims" if is_claims else "leak"), found
 
     def _identities(self) -> list[set[str]]:
         """The columns, release by release, that tell who somebody is and that no copy has; new releases are seen."""
