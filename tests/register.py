@@ -71,6 +71,12 @@ def register(seed, people=400, members=120, missing=True, years=24, zips=("011",
 
 
 @cache
+def town():
+    """A register with candidates for decoys, at k = 3."""
+    return register(3, 6_000, 600, years=60, zips=tuple(f"{z:03d}" for z in range(0, 300, 17)))
+
+
+@cache
 def engine():
     return DuckDB(threads=1)
 

@@ -17,6 +17,7 @@ from veilmark.cli import (
     anonymize,
     apply,
     attack,
+    compare,
     crosscopy,
     feasible,
     hierarchy,
@@ -56,6 +57,7 @@ anonymize.register(app)
 apply.register(app)
 utility.register(app)
 attack.register(app)
+compare.register(app)
 feasible.register(app)
 release.register(app)
 ledger.register(app)

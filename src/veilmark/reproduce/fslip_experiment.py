@@ -219,9 +219,9 @@ def _reproduced(found: Experiment) -> Reproduced:
         "a number moved, as a share of its range. The paper measures f-slip's numbers by NIL and the others' by NCP.",
         "SA-NCP does not see f at all: f-slip generalizes arrays to one level whatever f is. What f costs are the values "
         "that a union adds; Figure 8b shows them.",
-        f"A release falls to an attack that surely gains more than {FALLS:.0%} over guessing from its marginals. Linked "
-        "tables are made to keep what quasi-identifiers tell of sensitive values, and that is what bk and qicorr gain "
-        "there. k-anonymity of records is Table 2 in the example, and Mondrian's in the data.",
+        f"A release falls to an attack that surely gains more than {100 * FALLS:.0f} points over guessing from its "
+        "marginals. Linked tables are made to keep what quasi-identifiers tell of sensitive values, and that is what bk and "
+        "qicorr gain there. k-anonymity of records is Table 2 in the example, and Mondrian's in the data.",
     ]
     details = {
         "source": found.source,

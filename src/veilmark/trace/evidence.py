@@ -171,18 +171,20 @@ class _Read:
 
 def _read(text: pa.Array, above: Sequence[Sequence[str | None]]) -> _Read | None:
     """A column at the lowest level that reads most of it; None where it holds something else."""
+    coded = text.dictionary_encode(null_encoding="encode")
+    rows = coded.indices.to_numpy()
     texts = [pa.array(labels, pa.string()) for labels in above]
     domains = [Domain.of(labels.unique()) for labels in texts]
+    own = [domain.codes_of(coded.dictionary) for domain in domains]
     ups = [domain.codes_of(labels) for domain, labels in zip(domains, texts, strict=True)]
     found = []
-    for level, domain in enumerate(domains):
-        codes = domain.codes_of(text)
+    for level, codes in enumerate(own):
         for lower in range(level - 1, -1, -1):
-            lift = np.full(len(domains[lower]) + 1, -1)
+            lift = np.full(len(domains[lower]) + 1, -1)  # the last for what is no label there
             lift[ups[lower]] = ups[level]
-            codes = np.where(codes < 0, lift[domains[lower].codes_of(text)], codes)
-        found.append(_Read(level, codes, ups[level]))
-    shares = [float((one.codes >= 0).mean()) if len(text) else 0.0 for one in found]
+            codes = np.where(codes < 0, lift[own[lower]], codes)
+        found.append(_Read(level, codes[rows], ups[level]))
+    shares = [float((one.codes >= 0).mean()) if len(rows) else 0.0 for one in found]
     best = max(shares)
     return None if best < ENOUGH else next(f for f, share in zip(found, shares, strict=True) if share >= MOST * best)
 
@@ -206,20 +208,22 @@ def claimed(marked: Marked, claims: pa.Table) -> dict[str, list[Hits]] | None:
     """For each recipient, how the claims agree with its decoys; None where they share no column with the release.
 
     A claim that gives all identity columns is about a person, whatever else it gives. Any other is about all persons who
-    agree with it in the columns that there are: identity as it is, quasi-identifiers as published or as the population
-    has them. An empty cell agrees with nothing.
+    agree with it in the columns that there are: quasi-identifiers as published or as the population has them, and identity
+    where the claims have some of its columns only. An empty cell agrees with nothing.
     """
     shared = [c for c in dict.fromkeys((*marked.identity, *marked.columns)) if c in claims.column_names]
     if not shared:
         return None
     texts = pa.table({c: as_text(claims.column(c).combine_chunks()) for c in shared})
     named = np.full(len(texts), set(marked.identity) <= set(shared))
+    looks = [c for c in shared if c in marked.columns] if named.any() else shared
     for column in marked.identity if named.any() else ():
         named &= np.asarray(texts.column(column).is_valid())
-    persons = _distinct(texts.select(list(marked.identity)).filter(pa.array(named))) if named.any() else None
-    others = texts.filter(pa.array(~named))
-    kinds = [(persons, True)] if persons is not None else []
-    kinds += [(others, False)] if len(others) else []
+    kinds = []
+    if named.any():
+        kinds.append((_distinct(texts.select(list(marked.identity)).filter(pa.array(named))), True))
+    if looks and not named.all():
+        kinds.append((texts.select(looks).filter(pa.array(~named)), False))
     found = [_compare(marked, table, of_persons) for table, of_persons in kinds]
     return {name: [hits[name] for hits in found] for name in marked.names}
 

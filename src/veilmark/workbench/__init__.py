@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from veilmark.workbench.anonymizing import Limits, anonymize, models_of
     from veilmark.workbench.applying import apply
+    from veilmark.workbench.attacking import attack
+    from veilmark.workbench.comparing import Asked, compare_methods
     from veilmark.workbench.measuring import measure, require
     from veilmark.workbench.releasing import Job, read_terms, release
     from veilmark.workbench.scoring import (
@@ -26,12 +28,15 @@ if TYPE_CHECKING:
     from veilmark.workbench.utility import view_utility
 
 __all__ = [
+    "Asked",
     "Job",
     "Limits",
     "anonymize",
     "apply",
+    "attack",
     "breach",
     "check_columns",
+    "compare_methods",
     "compare_scores",
     "engine_of",
     "explain",
@@ -57,6 +62,8 @@ __all__ = [
 _MODULES = {
     "anonymizing": "Limits anonymize models_of",
     "applying": "apply",
+    "attacking": "attack",
+    "comparing": "Asked compare_methods",
     "measuring": "measure require",
     "releasing": "Job read_terms release",
     "scoring": "breach compare_scores explain score scorer_of weights_from_ahp weights_from_model with_weights",

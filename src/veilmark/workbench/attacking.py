@@ -72,11 +72,11 @@ def attack(
     `population` is a table of everybody (a file or a frame) for the attack `linkage`; without it, that is the source.
     `chart` is a file to draw the result to.
     """
-    _check(study, attacks, targets, known)
+    check_attacks(study, attacks, targets, known)
     if chart is not None:
         check_path(Path(chart))
     with engine_of(study) as engine:
-        persons = fold_persons(engine, study) if study.person else _persons_of_records(engine, study)
+        persons = fold_persons(engine, study) if study.person else persons_of_records(engine, study)
         levels = resolve_all(study, persons)
         view, label, notes = _view(engine, study, release, persons, levels)
         everybody = None if population is None else _population(engine, study, population, view, persons)
@@ -87,7 +87,7 @@ def attack(
     return Attacked(label, len(persons), view.rows, len(view), found, known, seed, tolerances, (*notes, *view.notes))
 
 
-def _check(study: Study, attacks: Sequence[str], targets: int, known: int) -> None:
+def check_attacks(study: Study, attacks: Sequence[str], targets: int, known: int) -> None:
     for name in attacks:
         if name not in ATTACKS:
             raise OptionError(
@@ -102,7 +102,7 @@ def _check(study: Study, attacks: Sequence[str], targets: int, known: int) -> No
         )
 
 
-def _persons_of_records(engine: DuckDB, study: Study) -> PersonTable:
+def persons_of_records(engine: DuckDB, study: Study) -> PersonTable:
     """The study's source without a person column: every record is a person."""
     columns = _read(open_source(engine, study), [*study.quasi, *study.sensitive])
     for name, column in columns.items():

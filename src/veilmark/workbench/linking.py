@@ -177,12 +177,13 @@ class Ground:
         columns = published_columns(self.study, self.source)
         file = self.engine.scratch(".parquet")
         self.source.write_recoded(recoding, columns, file)
-        texts = [f.name for f in pq.read_schema(file) if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
-        table = pq.read_table(file, read_dictionary=texts).unify_dictionaries().combine_chunks()
-        owner = self.linked.find(table)
+        owner = self.linked.find(pq.read_table(file, columns=self.study.quasi))
         if (owner < 0).any():
             raise DataError(f"'{self.source.label}' changed while it was being read. Try again.")
-        return Rows(tuple(columns), table.drop_columns(list(self.study.quasi)), owner)
+        others = [f for f in pq.read_schema(file) if f.name not in self.study.quasi]
+        texts = [f.name for f in others if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
+        table = pq.read_table(file, columns=[f.name for f in others], read_dictionary=texts)
+        return Rows(tuple(columns), table.unify_dictionaries().combine_chunks(), owner)
 
     def above(self) -> dict[str, list[list[str | None]]]:
         """For each column the labels of the release and, level by level, what they become further up."""
