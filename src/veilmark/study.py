@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from veilmark.score.breach import Breach
     from veilmark.score.ranking import Ranking
     from veilmark.score.scores import Options, RecordScore, ScoreResult
-    from veilmark.veil.anonymize import Anonymized, Method
     from veilmark.utility.view import UtilityView
+    from veilmark.veil.anonymize import Anonymized, Method
     from veilmark.veil.recoding import Recoding
     from veilmark.veil.sliced import Sliced
     from veilmark.workbench.applying import Applied

@@ -30,8 +30,7 @@ from veilmark.veil.onemany import OneMany
 from veilmark.veil.rmr import Rmr
 from veilmark.veil.sliced import Sliced
 from veilmark.veil.slicing import Slicing
-from veilmark.workbench.attacking import check_attacks as check_attacks
-from veilmark.workbench.attacking import persons_of_records as persons_of_records
+from veilmark.workbench.attacking import check_attacks, persons_of_records
 from veilmark.workbench.slicing import resolve_all
 from veilmark.workbench.sources import engine_of, fold_persons
 
@@ -184,7 +183,7 @@ def compare_methods(
     if none can, that is an error. `chart` is a file to draw the frontier of risk and loss to.
     """
     asked = asked or Asked()
-    check_attacks(study, methods, attacks, targets, known)
+    _check(study, methods, attacks, targets, known)
     if chart is not None:
         charts.check_path(Path(chart))
         refuse_inputs(Path(chart), [study.source()[0]])
@@ -205,7 +204,7 @@ def compare_methods(
     return found
 
 
-def check_attacks(study: Study, methods: Sequence[str], attacks: Sequence[str], targets: int, known: int) -> None:
+def _check(study: Study, methods: Sequence[str], attacks: Sequence[str], targets: int, known: int) -> None:
     for name in methods:
         if name not in METHODS:
             raise OptionError(

@@ -225,15 +225,15 @@ def check_identity(population: DuckTable, identity: Sequence[str]) -> None:
 
 def check_hidden(study: Study, source: DuckTable, identity: Sequence[str]) -> None:
     """No copy may tell who somebody is, by an identity column or by a pseudonym."""
-    shown = [c for c in identity if c in published_columns(study, source) and c not in study.quasi]
-    if shown:
-        raise StudyError(
-            f"The copies would show '{shown[0]}', which tells who somebody is. Give it the role direct in {study.name}."
-        )
     if study.pseudonyms:
         raise StudyError(
             f"{study.name} keeps '{study.pseudonyms[0]}' as a pseudonym, which copies cannot have: decoys would be told by "
             "theirs. Drop `keep: pseudonym`."
+        )
+    shown = [c for c in identity if c in published_columns(study, source) and c not in study.quasi]
+    if shown:
+        raise StudyError(
+            f"The copies would show '{shown[0]}', which tells who somebody is. Give it the role direct in {study.name}."
         )
 
 

@@ -1,0 +1,496 @@
+"""`veilmark release` and `veilmark trace`, from files to files: what they say, what they refuse, whom they name."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ledger.helpers import edit
+from mark.test_plan import wide
+from register import QUASI, Register, labeller, register, town
+from veilmark import workbench
+from veilmark.cli.main import main
+from veilmark.engines.duckdb import DuckDB
+from veilmark.errors import DataError, OptionError, StudyError
+from veilmark.ledger import Ledger
+from veilmark.output import write_table
+from veilmark.privacy.models import BasicBeta, KAnonymity, KMap
+from veilmark.veil.mondrian import Mondrian
+from veilmark.veil.ola import Ola
+from veilmark.workbench.linking import Ground
+
+STUDY = """
+version: 1
+source: patients.csv
+attributes:
+  voter: {role: direct}
+  zip: {role: quasi, hierarchy: {mask: 3}}
+  sex: {role: quasi}
+  yob: {role: quasi, hierarchy: {intervals: [2, 4, 8]}}
+  diagnosis: {role: sensitive}
+"""
+NAMES = ("ada", "bob", "cyd", "dan")
+RELEASE = ["--population", "people.csv", "--identity", "voter", "--recipients", ",".join(NAMES), "--k", "3"]
+RELEASE += ["--suppress", "0.2", "--risk", "1:20", "--decoys", "3", "--covers", "8", "--seed", "5"]
+BOOK = ["--ledger", "ledger.db", "--key", "key"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A study, its population, and a release of it."""
+    folder = tmp_path_factory.mktemp("release")
+    write_table(town().source, folder / "patients.csv")
+    write_table(town().population, folder / "people.csv")
+    (folder / "study.yaml").write_text(STUDY)
+    os.chdir(folder)
+    assert main(["release", "study.yaml", *RELEASE, *BOOK, "-o", "copies", "--json"]) == 0
+    return folder
+
+
+@pytest.fixture
+def run(files, monkeypatch, capsys):
+    """Runs veilmark there; gives what it printed, of JSON the content."""
+    monkeypatch.chdir(files)
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def run(*arguments, code=0):
+        before = sorted(p.name for p in files.iterdir())
+        assert main(list(map(str, arguments))) == code
+        out, err = capsys.readouterr()
+        if code:
+            assert out == ""
+            assert err.startswith("Error: ")
+            assert err.count("\n") == 1
+            assert len(err) < 1000
+            assert sorted(p.name for p in files.iterdir()) == before
+            return err
+        return json.loads(out) if "--json" in arguments else out
+
+    return run
+
+
+def rows_of(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def released():
+    return Ledger.open("ledger.db").releases()[0].id
+
+
+def decoys(run, name):
+    return run("ledger", "decoys", released(), *BOOK, "--json")["decoys"][name]
+
+
+# Releasing.
+
+
+def test_a_dry_run_says_all_and_needs_nothing(run, files):
+    before = sorted(p.name for p in files.iterdir())
+    found = run("release", "study.yaml", *RELEASE, "--dry-run", "--json")
+    assert sorted(p.name for p in files.iterdir()) == before
+    assert (found["release"], found["output"]) == (None, None)
+    assert found["min_link"] > 3
+    assert found["candidates"]["classes"] >= 12
+    assert found["cost"]["seen_once"] == pytest.approx(3 / 11)
+    assert found["loss_after"]["dm"] > found["loss"]["dm"]
+    assert {"dm_star", "dm", "average_class"} <= found["loss_after"].keys()
+    for copy in found["recipients"]:
+        assert (copy["decoy_classes"], copy["withheld_classes"]) == (3, 24)
+        assert copy["decoy_records"] >= 9
+    again = run("release", "study.yaml", *RELEASE, "--dry-run", "--json", "--ledger", "no/where", "-o", "no/where/else")
+    assert again == found
+    text = run("release", "study.yaml", *RELEASE, "--dry-run")
+    assert "nothing was written" in text
+    assert "can serve as decoys" in text
+
+
+def test_the_dry_run_plans_what_is_released(run):
+    planned = run("release", "study.yaml", *RELEASE, "--dry-run", "--json")
+    made = run("release", "study.yaml", *RELEASE, *BOOK, "-o", "planned", "--json")
+    for key in ("min_link", "candidates", "levels", "suppressed", "loss"):
+        assert planned[key] == made[key]
+    for copy in made["recipients"]:
+        assert len(rows_of(copy["file"])) == copy["records"]
+
+
+def test_a_release_and_its_recipients_in_the_ledger(run, files):
+    (files / "terms.yaml").write_text("ada: {agreement: DUA-7, consent: volunteers}\nbob: {contact: bob@example.org}\n")
+    made = run("release", "study.yaml", *RELEASE, *BOOK, "-o", "with_terms", "--terms", "terms.yaml", "--json")
+    told = run("ledger", "show", made["release"], *BOOK[:2], "--json")
+    assert [r["name"] for r in told["recipients"]] == list(NAMES)
+    assert told["recipients"][0]["agreement"] == "DUA-7"
+    assert told["recipients"][1]["contact"] == "bob@example.org"
+    assert "decoys" not in told or isinstance(told["decoys"], int)
+    raw = (
+        (files / "ledger.db").read_bytes() + (files / "ledger.db-wal").read_bytes()
+        if (files / "ledger.db-wal").exists()
+        else (files / "ledger.db").read_bytes()
+    )
+    assert not any(d["voter"].encode() in raw for name in NAMES for d in decoys(run, name))
+
+
+def test_marks_that_cannot_convict_are_said_beforehand(run):
+    weak = [*RELEASE[:-4], "--covers", "0", "--decoys", "1"]
+    found = run("release", "study.yaml", *weak, "--dry-run", "--json")
+    assert "nobody could be named" in found["notes"][0]
+    assert "nobody could be named" in " ".join(run("release", "study.yaml", *weak, "--dry-run").split())
+
+
+BAD = {
+    "no ledger": (["-o", "new"], "--ledger, --key and -o"),
+    "a population that is not there": (["--population", "gone.csv"], "gone.csv"),
+    "a population without a column": (["--population", "short.csv"], "no column 'yob'"),
+    "a population without records": (["--population", "empty.csv"], "no records"),
+    "values outside the hierarchies": (["--population", "odd.csv"], "With the population's values"),
+    "longer values": (["--population", "long.csv"], "Bring both to one form"),
+    "an identity column that is not there": (["--identity", "voters"], "Did you mean 'voter'"),
+    "an identity column twice": (["--identity", "voter,voter"], "twice"),
+    "no identity column": (["--identity", ","], "--identity name,birthday"),
+    "too few candidates": (["--decoys", "500"], "It can carry"),
+    "no candidates in reach": (["--risk", "1:1.0001"], "Widen --risk"),
+    "too many covers": (["--covers", "90"], "At most"),
+    "a code too long": (["--covers", "0", "--collusion", "4"], "needs"),
+    "both covers and a code": (["--collusion", "2"], "not both"),
+    "a recipient twice": (["--recipients", "ada,bob,ada"], "'ada' is named twice"),
+    "an empty recipient": (["--recipients", "ada,,bob"], "at least one recipient"),
+    "recipients with one file": (["--recipients", "a b,a?b"], "same file"),
+    "terms for a stranger": (["--terms", "strangers.yaml"], "'adda', who is no recipient. Did you mean 'ada'"),
+    "terms of another form": (["--terms", "study.yaml"], "must hold, for each recipient"),
+    "an output that is there": (["-o", "copies"], "exists already"),
+    "an output in no folder": (["-o", "no/where"], "there is no folder"),
+    "a risk that is no range": (["--risk", "high"], "such as 1.1:1.5"),
+    "a share beyond 1": (["--near", "2"], "--near"),
+    "a k that cannot be": (["--k", "0"], "k"),
+    "a limit on what is not sensitive": (["--l", "zip=2"], "not a sensitive attribute"),
+    "suppression by Mondrian": (["--method", "mondrian"], "Mondrian suppresses nothing"),
+    "another key": (["--key", "other"], "written with another key"),
+    "a lost key": (["--key", "lost"], "no key file"),
+    "a key that is none": (["--key", "study.yaml"], "study.yaml"),
+    "a ledger that is none": (["--ledger", "study.yaml"], "not a ledger"),
+}
+
+
+@pytest.fixture(scope="module")
+def bad_files(files):
+    people = town().population.slice(0, 2_000)
+    write_table(people.drop_columns("yob"), files / "short.csv")
+    write_table(people.slice(0, 0), files / "empty.csv")
+    odd = pa.array(["next year", *people["yob"].to_pylist()[1:]])
+    write_table(people.set_column(people.column_names.index("yob"), "yob", odd), files / "odd.csv")
+    longer = pa.array([f"{z}00" for z in people["zip"].to_pylist()])
+    write_table(people.set_column(people.column_names.index("zip"), "zip", longer), files / "long.csv")
+    (files / "strangers.yaml").write_text("adda: {agreement: X}\n")
+    workbench.ledger.open_to_publish(files / "other.db", files / "other")
+    os.chmod(files / "study.yaml", 0o600)
+
+
+@pytest.mark.parametrize("fault", BAD)
+def test_bad_input_is_refused_and_nothing_is_left(bad_files, run, fault):
+    changes, word = BAD[fault]
+    arguments = [*RELEASE, *BOOK, "-o", "new"] if fault != "no ledger" else RELEASE
+    err = run("release", "study.yaml", *arguments, *changes, code=2)
+    assert word in err
+    assert "V0" not in err
+
+
+def test_copies_must_not_tell_who_somebody_is():
+    data = town()
+    job = workbench.Job(data.population, ("voter",), wide(NAMES, k=3), (), Ola(0.2))
+    with pytest.raises(StudyError, match="would show 'voter'"):
+        workbench.release(data.study(voter="other"), job, dry_run=True)
+    with pytest.raises(StudyError, match="pseudonym"):
+        workbench.release(data.study(voter={"role": "direct", "keep": "pseudonym"}), job, dry_run=True)
+    with pytest.raises(StudyError, match="no quasi-identifier"):
+        workbench.release(data.study(zip="other", sex="other", yob="other"), job, dry_run=True)
+
+
+@pytest.mark.parametrize("model", [KMap(3), BasicBeta("diagnosis", 2)])
+def test_what_copies_cannot_promise_is_refused(model):
+    job = workbench.Job(town().population, ("voter",), wide(NAMES, k=3), (model,), Ola(0.2))
+    with pytest.raises(OptionError, match="cannot be promised"):
+        workbench.release(town().study(), job, dry_run=True)
+
+
+def test_relaxed_mondrian_is_refused():
+    job = workbench.Job(town().population, ("voter",), wide(NAMES, k=3), (), Mondrian(relaxed=True))
+    with pytest.raises(OptionError, match="strict Mondrian"):
+        workbench.release(town().study(), job, dry_run=True)
+
+
+def test_a_copy_that_breaks_the_promise_is_not_published(run, files, monkeypatch):
+    from veilmark.workbench import releasing
+
+    real = releasing.copy_of
+    monkeypatch.setattr(releasing, "copy_of", lambda rows, marks, i, *rest: real(rows, marks, i, *rest).slice(i))
+    err = run("release", "study.yaml", *RELEASE, *BOOK, "-o", "broken", code=1)
+    assert "does not keep the promise" in err
+    assert not (files / "broken").exists()
+    assert not [p for p in files.iterdir() if p.name.startswith(".veilmark")]
+
+
+# Who can serve as a decoy.
+
+
+def ground(data, identity, k=3, method=None):
+    study = data.study()
+    with DuckDB(threads=1) as engine:
+        marking = wide(("ada",), k=k)
+        return Ground.prepare(engine, study, data.population, identity, marking, [KAnonymity(k)], method or Ola(0.3))
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 1 << 30), st.sampled_from([("voter",), ("name", "day"), ("voter", "day")]), st.booleans())
+def test_persons_who_serve_by_looking_at_each(seed, identity, mondrian):
+    data = register(seed, 500, 60)
+    data.people[::9] = [{**p, "day": None} for p in data.people[::9]]
+    try:
+        found = ground(data, identity, method=Mondrian() if mondrian else None)
+    except OptionError:
+        return
+    linked = found.linked
+    known = set(identity) <= {"voter"}
+    members = {p["voter"] for p in data.members}
+    told = Counter(tuple(p[c] for c in identity) for p in data.people)
+    candidates = {
+        tuple(t): int(c)
+        for c, t in zip(np.flatnonzero(linked.found(3)), linked.texts(np.flatnonzero(linked.found(3))), strict=True)
+    }
+    expected = Counter()
+    if mondrian:
+        place = {
+            tuple(v): int(b)
+            for v, b in zip(zip(*(found.people.texts(c) for c in QUASI), strict=True), linked.of_people, strict=True)
+        }
+        home = lambda p: place[tuple(p[c] for c in QUASI)]  # noqa: E731
+    else:
+        label = labeller(found.domains, found.levels, [found.plan.recoding.levels[c] for c in QUASI])
+        home = lambda p: candidates.get(label(p), -1)  # noqa: E731
+    chosen = set(candidates.values())
+    for p in data.people:
+        c, who = home(p), tuple(p[i] for i in identity)
+        doubtful = linked.suppressed[c] > 0 if not known else False
+        if (
+            c in chosen
+            and None not in who
+            and told[who] == 1
+            and not doubtful
+            and not (known and p["voter"] in members)
+        ):
+            expected[c] += 1
+    assert {c: int(n) for c, n in enumerate(linked.outside) if n} == dict(expected)
+    assert len(found.persons) == sum(expected.values())
+
+
+def test_members_who_are_not_recognized_keep_their_class_out():
+    """The source writes its identities otherwise than the population, so that nobody is found in it."""
+    data = town()
+    other = Register(data.people, [{**p, "voter": p["voter"].lower()} for p in data.members])
+    found, right = ground(other, ("voter",)), ground(data, ("voter",))
+    for linked in (found.linked, right.linked):
+        assert (linked.suppressed[linked.found(3)] > 0).any()
+    assert not (found.linked.outside[found.linked.suppressed > 0] > 0).any()
+    assert (right.linked.outside[right.linked.suppressed > 0] > 0).any()
+
+
+# Tracing.
+
+
+def traced(run, files, rows, *more):
+    """Whom a leak with these rows names."""
+    columns = list(rows[0])
+    with open(files / "leak.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+    return run(
+        "trace", "--file", "leak.csv", *BOOK, "--release", released(), "--false-accusation", "1e-3", *more, "--json"
+    )
+
+
+def test_a_leaked_copy_names_its_recipient(run, files):
+    for name in NAMES:
+        found = traced(run, files, rows_of(files / "copies" / f"{name}.csv"))
+        assert found["accused"] == [name]
+        assert found["recipients"][0]["evidence"]
+    text = run("trace", "--file", "leak.csv", *BOOK, "--release", released(), "--false-accusation", "1e-3")
+    assert f"Named: {NAMES[-1]}" in text
+    assert "decoy class" in text
+
+
+def test_a_part_in_another_order_without_columns_and_with_noise(run, files):
+    rng = np.random.default_rng(1)
+    rows = rows_of(files / "copies" / "bob.csv")
+    part = [rows[i] for i in rng.permutation(len(rows))[: len(rows) * 9 // 10]]
+    noise = [{**part[0], "zip": f"x{i}"} for i in range(50)]
+    assert traced(run, files, [{c: r[c] for c in QUASI} for r in part + noise])["accused"] == ["bob"]
+
+
+def test_what_everybody_has_names_nobody(run, files):
+    held = [rows_of(files / "copies" / f"{name}.csv") for name in NAMES]
+    common = set.intersection(*({tuple(r[c] for c in QUASI) for r in rows} for rows in held))
+    found = traced(run, files, [r for r in held[0] if tuple(r[c] for c in QUASI) in common])
+    assert found["accused"] == []
+    assert all(r["p_value"] > 1e-3 for r in found["recipients"])
+
+
+def test_coarser_values_name_the_leaker_or_nobody(run, files):
+    def wider(yob):
+        return yob if "-" not in yob else f"{int(yob[:4]) // 8 * 8}-{int(yob[:4]) // 8 * 8 + 7}"
+
+    for column, to in (("sex", lambda v: "*"), ("yob", wider)):
+        rows = rows_of(files / "copies" / "cyd.csv")
+        found = traced(run, files, [{**r, column: to(r[column])} for r in rows])
+        assert set(found["accused"]) <= {"cyd"}
+        assert found["notes"]
+
+
+def test_claims_by_name_by_label_and_by_value(run, files):
+    own = decoys(run, "dan")
+    real = {p["voter"]: p for p in town().people}
+    strangers = [p for p in town().people if p["voter"] not in {d["voter"] for n in NAMES for d in decoys(run, n)}]
+
+    def claim(rows):
+        write_table(pa.Table.from_pylist(rows), files / "claims.csv")
+        return run(
+            "trace", "--claims", "claims.csv", *BOOK, "--release", released(), "--false-accusation", "1e-3", "--json"
+        )
+
+    by_name = [{"voter": d["voter"]} for d in own[:6]] + [{"voter": p["voter"]} for p in strangers[:30]]
+    assert claim(by_name)["accused"] == ["dan"]
+    assert claim([{"voter": p["voter"]} for p in strangers[:300]])["accused"] == []
+    assert claim([{"voter": p["voter"]} for p in town().people])["accused"] == []
+    full = [d for d in own if d["sex"]]
+    raw = [{c: real[d["voter"]][c] for c in QUASI} for d in full]
+    labels = [{c: d[c] for c in QUASI} for d in full]
+    for rows in (raw, labels):
+        found = claim(rows)
+        suspect = next(r for r in found["recipients"] if r["name"] == "dan")
+        others = [r["p_value"] for r in found["recipients"] if r["name"] != "dan"]
+        assert suspect["p_value"] < min(others)
+        assert set(found["accused"]) <= {"dan"}
+    assert claim([{"sex": "f"} for _ in range(50)])["accused"] == []
+    assert claim([{"voter": None, "sex": None} for _ in range(50)])["accused"] == []
+
+
+def test_mondrian_releases_are_traced(run, files):
+    arguments = [a for a in RELEASE if a not in ("--suppress", "0.2")]
+    made = run("release", "study.yaml", *arguments, "--method", "mondrian", *BOOK, "-o", "boxes", "--json")
+    assert made["levels"] == {}
+    for copy in made["recipients"]:
+        found = run("trace", "--file", copy["file"], *BOOK, "--false-accusation", "1e-3", "--json")
+        assert found["accused"] == [copy["name"]]
+        assert found["recipients"][0]["release"] == made["release"]
+    rows = run("ledger", "decoys", made["release"], *BOOK, "--json")["decoys"]["ada"]
+    people = {p["voter"]: p for p in town().people}
+    for d in rows:
+        low, _, high = d["yob"].partition("-")
+        assert int(low) <= int(people[d["voter"]]["yob"]) <= int(high or low)
+    write_table(pa.Table.from_pylist([{c: people[d["voter"]][c] for c in QUASI} for d in rows]), files / "claims.csv")
+    found = run("trace", "--claims", "claims.csv", *BOOK, "--release", made["release"], "--json")
+    assert found["recipients"][0]["name"] == "ada"
+
+
+def test_identity_of_several_columns(run, files):
+    arguments = [*RELEASE[:2], "--identity", "name,day,voter", *RELEASE[4:]]
+    made = run("release", "study.yaml", *arguments, *BOOK, "-o", "named", "--json")
+    own = run("ledger", "decoys", made["release"], *BOOK, "--json")["decoys"]["bob"]
+
+    def claim(columns):
+        write_table(pa.Table.from_pylist([{c: d[c] for c in columns} for d in own]), files / "claims.csv")
+        found = run("trace", "--claims", "claims.csv", *BOOK, "--release", made["release"], "--json")
+        return next(r for r in found["recipients"] if r["name"] == "bob")
+
+    whole, part = claim(["name", "day", "voter"]), claim(["name", "day"])
+    assert (whole["tail"], part["tail"]) == ("exact", "bound")
+    assert whole["p_value"] < 1e-6 < part["p_value"]
+
+
+NOT_TRACED = {
+    "nothing to trace": ([], "Give --claims or --file"),
+    "both": (["--file", "leak.csv", "--claims", "leak.csv"], "Give --claims or --file"),
+    "a file that is not there": (["--file", "gone.csv"], "gone.csv"),
+    "a file that shares no columns": (["--file", "strange.csv"], "no column holds its values"),
+    "claims that share no columns": (["--claims", "strange.csv"], "no column holds its values"),
+    "a file of other values": (["--file", "values.csv"], "no column holds its values"),
+    "empty claims": (["--claims", "empty_claims.csv"], "no records"),
+    "an empty leak": (["--file", "empty_claims.csv"], "no records"),
+    "another key": (["--file", "leak.csv", "--key", "other"], "another key"),
+    "a lost key": (["--file", "leak.csv", "--key", "lost"], "no key file"),
+    "a ledger that is not there": (["--file", "leak.csv", "--ledger", "gone.db"], "no ledger"),
+    "a release that is not there": (["--file", "leak.csv", "--release", "r0"], "no release 'r0'"),
+    "a probability beyond 1": (["--file", "leak.csv", "--false-accusation", "2"], "between 0 and 1"),
+}
+
+
+@pytest.mark.parametrize("fault", NOT_TRACED)
+def test_what_cannot_be_traced_is_refused(bad_files, run, files, fault):
+    (files / "leak.csv").write_text("zip,sex,yob\n0**,f,1950\n")
+    (files / "strange.csv").write_text("a,b\n1,2\n")
+    (files / "values.csv").write_text("zip,sex,yob\nx,y,z\n")
+    (files / "empty_claims.csv").write_text("voter,zip\n")
+    changes, word = NOT_TRACED[fault]
+    err = run("trace", *BOOK, *changes, code=2)
+    assert word in err
+
+
+def test_a_changed_ledger_accuses_nobody(run, files, tmp_path):
+    workbench.ledger.export("ledger.db", tmp_path / "backup")
+    workbench.ledger.restore(tmp_path / "backup", tmp_path / "changed.db")
+    edit(Ledger.open(tmp_path / "changed.db"), "UPDATE veilmark_entries SET body = '{}' WHERE number = 2")
+    err = run("trace", "--file", "copies/ada.csv", "--ledger", tmp_path / "changed.db", "--key", "key", code=2)
+    assert "entry 2 was changed" in err
+    assert "Nobody can be accused" in err
+
+
+def test_an_aborted_release_is_not_traced(run, files, tmp_path):
+    ledger = Ledger.open("ledger.db")
+    ledger.append("started", "r0000dead", {"folder": str(tmp_path / "x"), "host": "elsewhere"})
+    ledger.append("aborted", "r0000dead", {})
+    err = run("trace", "--file", "copies/ada.csv", *BOOK, "--release", "r0000dead", code=2)
+    assert "not published" in err
+
+
+def test_the_report_is_written(run, files):
+    run(
+        "trace",
+        "--file",
+        "copies/ada.csv",
+        *BOOK,
+        "--release",
+        released(),
+        "--false-accusation",
+        "1e-3",
+        "-o",
+        "report.html",
+    )
+    assert "ada" in (files / "report.html").read_text()
+
+
+def test_frames_can_be_traced(files, monkeypatch):
+    monkeypatch.chdir(files)
+    leak = pa.Table.from_pylist(rows_of("copies/ada.csv"))
+    found = workbench.trace("ledger.db", "key", file=leak, release=released(), false_accusation=1e-3)
+    assert found.accused == ("ada",)
+    with pytest.raises(DataError, match="no records"):
+        workbench.trace("ledger.db", "key", file=leak.slice(0, 0))
+
+
+def test_many_records_a_person():
+    """Persons count, their column is not in the copies, and suppressed persons are recognized."""
+    data = town()
+    twice = Register(data.people, data.members + [{**p, "cost": "again"} for p in data.members[::3]])
+    study = replace(twice.study(), spec=twice.study().spec.model_copy(update={"person": "voter"}))
+    job = workbench.Job(twice.population, ("voter",), wide(NAMES, k=3), (), Ola(0.2), 5)
+    found = workbench.release(study, job, dry_run=True)
+    assert found.feasible.classes > 0
+    assert found.feasible.min_link > 3
