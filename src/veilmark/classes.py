@@ -245,7 +245,7 @@ def _distinct_pairs(group: np.ndarray, person: np.ndarray) -> tuple[np.ndarray, 
     if not len(group):
         return group, person
     size = int(person.max()) + 1
-    pairs = np.sort(group * size + person)
+    pairs = np.sort(group.astype(np.int64) * size + person)
     pairs = pairs[np.concatenate([[True], pairs[1:] != pairs[:-1]])]
     return pairs // size, pairs % size
 

@@ -216,10 +216,12 @@ class Oracle:
         )
 
     def linked(self, known, population):
-        """The mean over rows of 1 in the number of people that the row's class links to."""
+        """The mean over rows of 1 in the number of people that the row's class links to, its own rows at the least."""
         total = Fraction(0)
         fitting = [self.classes(person) for person in population]
-        for row in self.quasi:
-            count = sum(tuple(row[n] for n in known) in labels for labels in fitting)
-            total += Fraction(1, count) if count else 0
+        rows = [tuple(row[n] for n in known) for row in self.quasi]
+        for row in rows:
+            count = sum(row in labels for labels in fitting)
+            least = rows.count(row) if self.of_persons else 1
+            total += Fraction(1, max(count, least)) if count else 0
         return float(total / len(self.quasi))

@@ -131,11 +131,7 @@ def test_a_release_and_its_recipients_in_the_ledger(run, files):
     assert told["recipients"][0]["agreement"] == "DUA-7"
     assert told["recipients"][1]["contact"] == "bob@example.org"
     assert "decoys" not in told or isinstance(told["decoys"], int)
-    raw = (
-        (files / "ledger.db").read_bytes() + (files / "ledger.db-wal").read_bytes()
-        if (files / "ledger.db-wal").exists()
-        else (files / "ledger.db").read_bytes()
-    )
+    raw = b"".join(p.read_bytes() for p in files.glob("ledger.db*"))
     assert not any(d["voter"].encode() in raw for name in NAMES for d in decoys(run, name))
 
 
@@ -291,6 +287,14 @@ def test_persons_who_serve_by_looking_at_each(seed, identity, mondrian):
     assert len(found.persons) == sum(expected.values())
 
 
+@pytest.mark.parametrize("method", [Ola(0.2), Mondrian()])
+def test_a_population_that_is_the_source_has_no_decoys(method):
+    data = Register([dict(p) for p in town().members], town().members)
+    job = workbench.Job(data.population, ("voter",), wide(NAMES, k=3), (), method)
+    with pytest.raises(OptionError, match="It can carry none"):
+        workbench.release(data.study(), job, dry_run=True)
+
+
 def test_members_who_are_not_recognized_keep_their_class_out():
     """The source writes its identities otherwise than the population, so that nobody is found in it."""
     data = town()
@@ -414,6 +418,19 @@ def test_identity_of_several_columns(run, files):
     whole, part = claim(["name", "day", "voter"]), claim(["name", "day"])
     assert (whole["tail"], part["tail"]) == ("exact", "bound")
     assert whole["p_value"] < 1e-6 < part["p_value"]
+
+
+def test_an_identity_column_that_is_published_coarser(run, files):
+    made = run(
+        "release", "study.yaml", *RELEASE, "--identity", "voter,yob", "--decoys", "2", *BOOK, "-o", "born", "--json"
+    )
+    own = run("ledger", "decoys", made["release"], *BOOK, "--json")["decoys"]["bob"]
+    people = {p["voter"]: p for p in town().people}
+    assert all(d["yob of the person"] == people[d["voter"]]["yob"] for d in own)
+    rows = [{c: people[d["voter"]][c] for c in ("voter", "yob")} for d in own]
+    write_table(pa.Table.from_pylist(rows), files / "claims.csv")
+    found = run("trace", "--claims", "claims.csv", *BOOK, "--release", made["release"], "--json")
+    assert (found["accused"], found["recipients"][0]["tail"]) == (["bob"], "exact")
 
 
 NOT_TRACED = {

@@ -121,7 +121,7 @@ def test_clusters_merge_up_to_delta() -> None:
 def test_facts_and_labels_with_missing_numbers() -> None:
     who = people({"age": ["10", None, "12", None], "town": ["x", "y", "x", "y"]}, {"disease": [["A"]] * 4})
     release = slice_persons(who.persons, who.levels, Rmr(4))
-    asked = {"k": 4, "m": 2, "delta": 0.66, "seed": 1}
+    asked = {"k": 4, "m": 2, "delta": 0.66}
     facts = {"method": "rmr", "link": "groups", "k": 4, "clusters": 1, "clusters_before": 1, "asked": asked}
     assert release.facts == facts
     assert release.quasi.to_pylist() == [{"age": "10-12 or missing", "town": "*", "gid_1": 1}] * 4

@@ -49,8 +49,8 @@ def test_a_bucket_holds_its_own_persons_values_and_columns_have_orders_of_their_
     assert len({tuple(order.to_pylist()) for order in orders} | {tuple(names)}) == 4
     assert release.quasi.column_names == ["number", "gid_1", "gid_2"]
     assert release.quasi["gid_1"].equals(release.quasi["gid_2"])
-    asked = {"k": 5, "seed": 1}
-    assert release.facts == {"method": "slicing", "link": "groups", "k": 5, "buckets": 8, "asked": asked}
+    asked = {"k": 5}
+    assert release.facts == {"method": "slicing", "link": "groups", "k": 1, "bucket": 5, "buckets": 8, "asked": asked}
 
 
 def test_what_cannot_be() -> None:

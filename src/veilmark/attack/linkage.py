@@ -32,7 +32,8 @@ def linkage(view: View, population: Population) -> AttackResult:
     """Somebody has a table of everybody with names in it, such as a voters' list, and looks up whom a published row fits.
 
     Each row succeeds with 1 in the number of people that its class links to, or not at all where it links to nobody;
-    the control picks anybody of the population.
+    the control picks anybody of the population. Where a row is a person, a class links to as many people as it has rows,
+    at the least: found by the nearest mean, fewer may fit it than are in it.
     """
     quasi = {
         name: Labels.read(labels.cover.labels, population.domains[name], population.levels[name])
@@ -42,6 +43,8 @@ def linkage(view: View, population: Population) -> AttackResult:
     people = np.bincount(sets.of, weights=population.count, minlength=len(sets))
     linked = np.bincount(sets.members, weights=np.repeat(people, np.diff(sets.starts)), minlength=len(view))
     there = linked > 0
+    if view.of_persons:
+        linked = np.where(there, np.maximum(linked, view.size), 0)
     success = float(np.dot(view.size[there], 1 / linked[there]) / view.rows)
     everybody = float(population.count.sum())
     details = {

@@ -92,6 +92,8 @@ def call(
     """Call targets and non-members, whose classes are `sets` in the release and `own` in the source."""
     other, drawn = draw_non_members(source, own, facts, np.random.default_rng(seed))
     chosen = np.flatnonzero(drawn)
+    # Whom no class fits was suppressed, and is no member of the release.
+    chosen = chosen[np.diff(sets.starts)[sets.of[chosen]] > 0]
     some, mine = Sets(sets.starts, sets.members, sets.of[chosen]), persons.take(chosen)
     calls = []
     for known in (facts.take(chosen), facts.take(other[chosen])):

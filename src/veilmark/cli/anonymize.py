@@ -21,6 +21,7 @@ SEARCH = "Search of OLA"
 PERSONS = "Many records a person: --method fslip, onemany, rmr, anatomy, slicing"
 FILES = "Files"
 DEFAULT_K = 5
+RECURSIVE_C = 3.0
 
 
 def register(app: typer.Typer) -> None:
@@ -56,7 +57,7 @@ def anonymize(
         PerAttribute, _option(LIMITS, "l-diversity of a sensitive attribute; a number alone for slices.", "ATTR=3")
     ] = None,
     l_kind: Annotated[Literal["distinct", "entropy", "recursive"], _option(LIMITS, "What --l counts.")] = "distinct",
-    c: Annotated[float, _option(LIMITS, "The c of recursive (c, l)-diversity.")] = 3.0,
+    c: Annotated[float, _option(LIMITS, "The c of recursive (c, l)-diversity.")] = RECURSIVE_C,
     t: Annotated[PerAttribute, _option(LIMITS, "t-closeness, by the study's distance.", "ATTR=0.2")] = None,
     alpha: Annotated[PerAttribute, _option(LIMITS, "Largest share of one value in a class.", "ATTR=0.5")] = None,
     beta: Annotated[PerAttribute, _option(LIMITS, "β-likeness: largest gain of a value's share.", "ATTR=1")] = None,
@@ -85,7 +86,7 @@ def anonymize(
     gamma: Annotated[
         float | None, _option(METHOD, "Microaggregation in groups of k to 2k-1: 0.2 scattered, 1.1 clustered.", "G")
     ] = None,
-    loss: Annotated[Loss, _option(SEARCH, "The loss to minimize.")] = "dm_star",
+    loss: Annotated[Loss | None, _option(SEARCH, "The loss to minimize. Default: dm_star.", "NAME")] = None,
     weight: Annotated[PerAttribute, _option(SEARCH, "How much an attribute counts in the loss.", "ATTR=2")] = None,
     level: Annotated[
         PerAttribute, _option(SEARCH, "Fix (sex=0) or bound (zip=0-3) an attribute's level.", "ATTR=LEVEL")
@@ -150,11 +151,21 @@ def anonymize(
     kinds: Any = {"l_kind": l_kind, "c": c, "beta_kind": beta_kind}
     limits = Limits(least, **by_attribute, **kinds, k_map=k_map, presence=_range(presence))
     models = workbench.models_of(opened, limits)
-    search: dict[str, Any] = {"suppression": suppress, "unit": suppress_unit, "loss": loss, "seconds": seconds}
+    _needs(l_kind != "distinct", "--l-kind", "--l", l)
+    _needs(beta_kind != "basic", "--beta-kind", "--beta", beta)
+    _needs(c != RECURSIVE_C, "--c", "--l-kind recursive", l_kind == "recursive")
+    search: dict[str, Any] = {"suppression": suppress, "unit": suppress_unit, "seconds": seconds}
+    search |= {} if loss is None else {"loss": loss}
     search |= {"weights": pairs("weight", weight), "levels": pairs("level", level, _span)}
     chosen = _method(method, search, relaxed, gamma)
     result = workbench.anonymize(opened, models, output, chosen, recoding, population, pseudonym_key)
     return print_json(result.to_dict()) if as_json else show_anonymize.anonymized(result)
+
+
+def _needs(given: bool, option: str, other: str, there: object) -> None:
+    """An option that says how another is meant needs that one."""
+    if given and not there:
+        raise OptionError(f"{option} says how {other} is meant, which is not given. Add it, or drop {option}.")
 
 
 def _method(name: str, search: dict[str, Any], relaxed: bool, gamma: float | None) -> Method:
@@ -169,10 +180,10 @@ def _method(name: str, search: dict[str, Any], relaxed: bool, gamma: float | Non
         raise OptionError("--gamma belongs to --method microaggregate.")
     if name == "ola":
         return Ola(**search)
-    if any(search[option] for option in ("suppression", "seconds", "weights", "levels")):
+    if any(search.get(option) for option in ("suppression", "seconds", "weights", "levels", "loss")):
         raise OptionError(
-            "--suppress, --weight, --level and --seconds belong to --method ola; the others suppress nothing, and search "
-            "no levels."
+            "--suppress, --loss, --weight, --level and --seconds belong to --method ola; the others suppress nothing, and "
+            "search no levels."
         )
     return Mondrian(relaxed) if name == "mondrian" else Microaggregation(gamma)
 

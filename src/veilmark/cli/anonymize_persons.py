@@ -116,18 +116,31 @@ def _sizes(text: str) -> int | tuple[int, ...]:
     return sizes[0] if len(sizes) == 1 else sizes
 
 
+_L_WORDS = dict.fromkeys(
+    ("anatomy", "onemany"),
+    "in every class no set of all a person's sensitive values has more than 1/l of the persons; a single value may",
+)
+
+
 def show_sliced(result: Sliced, output: Path | None, console: Console | None = None) -> None:
     """What a person reads of a release in several tables."""
     console = console or Console()
     facts = result.facts
     how = "linked by gid" if result.linked else "not linked"
-    console.print(f"\n{len(result):,} persons; quasi-identifiers and {len(result.groups)} sensitive tables, {how}.")
-    for name, words in (
-        ("k", "the smallest class of persons with equal quasi-identifiers"),
-        ("l", "in every slice no value has more than 1/l of the persons"),
-    ):
+    tables_made = f"{len(result.groups)} sensitive table{'s' if len(result.groups) > 1 else ''}"
+    console.print(f"\n{len(result):,} persons; quasi-identifiers and {tables_made}, {how}.")
+    for name, words in {
+        "k": "the smallest class of persons with equal quasi-identifiers",
+        "bucket": "the fewest persons in a bucket, within which sensitive values are mixed",
+        "l": _L_WORDS.get(facts["method"], "in every slice no value has more than 1/l of the persons"),
+    }.items():
         if name in facts:
             console.print(f"[bold]{name} = {facts[name]:g}[/bold], {words}.")
+    asked = facts.get("asked", {})
+    missed = [n for n in ("k", "l") if n in facts and n in asked and asked[n] is not None and facts[n] < asked[n]]
+    if missed:
+        names = " and ".join(f"{n} = {asked[n]:g}" for n in missed)
+        console.print(f"[bold]Note:[/bold] {names} was asked for and is not met: this method does not promise it.")
     tables = new_table("Sensitive tables", "table", "attributes", numbers=("f", "slices") if "f" in facts else ())
     for i, group in enumerate(result.groups):
         figures = [f"{facts[name][i]:,}" for name in ("f", "slices")] if "f" in facts else []

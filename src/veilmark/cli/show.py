@@ -47,8 +47,8 @@ def guesses(found: Sequence[Guess], console: Console | None = None) -> None:
     console = console or Console()
     table = new_table("What each column seems to be", "column", "role", "why")
     for guess in found:
-        checks = "".join(f"\nCheck: {warning}" for warning in guess.warnings)
-        table.add_row(literal(guess.column), guess.role, literal(guess.reason + checks))
+        lines = [guess.reason, *(f"Check: {warning}" for warning in guess.warnings)]
+        table.add_row(literal(guess.column), guess.role, Text("\n").join(map(literal, lines)))
     print_table(table, console)
 
 
@@ -60,7 +60,7 @@ def measures(result: Measures, study: Study, data: Path | None = None, console: 
     counts = f": {result.records:,} records{people}, {result.classes:,} classes"
     console.print(Text.assemble("\n", literal(data or study.label, "bold"), counts))
     console.print(Text.assemble(literal(f"by {', '.join(study.quasi) or 'no quasi-identifier'}"), "\n"))
-    console.print(f"[bold]k = {result.k:,}[/bold]  {_in_words(result, who)}\n")
+    console.print(f"[bold]k = {result.k:,}[/bold]  {_in_words(result, who, study.quasi)}\n")
     if result.attributes:
         print_table(_attributes(result.attributes), console)
     print_table(_risks(result.risk, who), console)
@@ -68,8 +68,12 @@ def measures(result: Measures, study: Study, data: Path | None = None, console: 
         console.print(literal(line, "dim"))
 
 
-def _in_words(result: Measures, who: str) -> str:
+def _in_words(result: Measures, who: str, quasi: Sequence[str]) -> str:
     one = who[:-1]
+    if not quasi:
+        return (
+            f"because the study names no quasi-identifier: all {who} are one class, which says nothing of their safety."
+        )
     if result.k == 1:
         alone = f"{result.uniques:,} {who} stand" if result.uniques > 1 else f"1 {one} stands"
         return f"{alone} alone in a class: who knows the quasi-identifiers finds them."

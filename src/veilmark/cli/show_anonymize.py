@@ -24,6 +24,14 @@ def anonymized(result: Anonymized, console: Console | None = None) -> None:
     _losses(plan, console)
     if plan.gap:
         console.print(f"The search was cut short: another generalization may lose up to {plan.gap:.1%} less.")
+    if result.as_is:
+        named = ", ".join(result.as_is)
+        console.print(
+            literal(
+                f"Published as they are, because the study does not name them: {named}. k does not look at them.",
+                "bold",
+            )
+        )
     _written(result.output, console)
 
 

@@ -19,8 +19,8 @@ def released(result: Released, console: Console | None = None) -> None:
     unlinked = f" ({found.unlinked:,} of {found.released_classes:,} link to nobody.)" if found.unlinked else ""
     console.print(
         f"\nEvery class of the release links to at least {found.min_link:,} persons of the population.{unlinked} "
-        f"{found.classes:,} classes ({found.records:,} persons) can serve as decoys; {found.excluded:,} more were left out "
-        "because they hold persons of the source. "
+        f"{found.classes:,} classes ({found.records:,} persons) can serve as decoys; {found.excluded:,} more cannot, for "
+        "their persons are in the source, may be, or cannot be told apart. "
         f"Decoys are drawn from {result.cost['pool']:,} of them."
     )
     copies = new_table(

@@ -177,7 +177,14 @@ class Story:
         study = Study.of(members, REGISTER)
         study.save(self.folder / "register.yaml")
         self._say(f"A register of {MEMBERS:,} persons, and the {VOTERS:,} voters whom an attacker could link it to.")
-        options: list[str | Path] = ["--population", people, "--identity", "voter_id", "--recipients", ",".join(RECIPIENTS)]
+        options: list[str | Path] = [
+            "--population",
+            people,
+            "--identity",
+            "voter_id",
+            "--recipients",
+            ",".join(RECIPIENTS),
+        ]
         options += ["--suppress", "0.05", "--collusion", "2", "--risk", "1:20"]
         ledger, key, copies = self.ledger, self.folder / "demo-ledger.key", self.folder / "copies"
         for old in (ledger, key):

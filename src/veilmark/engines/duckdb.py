@@ -27,7 +27,7 @@ from veilmark.engines import files as paths
 from veilmark.engines import sql
 from veilmark.engines.files import CsvFormat, check_columns, find_files, is_parquet, read_head
 from veilmark.engines.frames import is_relation, to_arrow
-from veilmark.errors import DataError, OptionError, VeilmarkError, VeilmarkWarning, listing
+from veilmark.errors import DataError, OptionError, OutputError, VeilmarkError, VeilmarkWarning, listing
 
 if TYPE_CHECKING:
     from veilmark.veil.pseudonyms import Pseudonyms
@@ -229,6 +229,10 @@ class DuckTable:
         try:
             with progress.step(f"Writing {path.name}", self.engine.share_done), self.engine.joins_as_written():
                 self.engine.execute(f"COPY ({statement}) TO {sql.literal(str(path))} ({form})")
+        except duckdb.IOException as error:
+            # The rows were read before without trouble; what fails now is writing.
+            why = "the disk is full" if "space" in str(error) else "the disk or folder does not take it"
+            raise OutputError(f"The release cannot be written: {why}. Free space, or write elsewhere.") from None
         except duckdb.Error as error:
             raise _explain(error, self.label) from None
         finally:

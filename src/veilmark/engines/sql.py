@@ -14,7 +14,9 @@ class Dialect:
     """How one engine spells things."""
 
     quote: str = '"'
-    nan: str = "isnan({})"
+    nan: str = (
+        "CAST({} AS VARCHAR) IN ('nan', '-nan')"  # isnan would trust a Parquet file's statistics, which leave it out
+    )
 
     def name(self, identifier: str) -> str:
         """A column or table name, quoted."""

@@ -277,17 +277,17 @@ class _Agreement:
     @classmethod
     def of(cls, marked: Marked, column: str, decoys: Sequence[Mapping[str, Any]], of_persons: bool) -> _Agreement:
         own = [row[identity_key(column, marked.columns) if of_persons else column] for row in decoys]
+        labels = {label: i for i, label in enumerate(dict.fromkeys(own))}
         stands = {} if of_persons else marked.covered.get(column, {})
-        lists = {label: [label, *(stands.get(label, ()) or ())] for label in dict.fromkeys(own)}
-        values = Domain.of(pa.array([v for of in lists.values() for v in of if v is not None], pa.string()).unique())
-        fits = np.zeros((len(values) + 1, len(decoys)), dtype=bool)
-        for label, texts in lists.items():
-            mine = np.array([text == label for text in own], dtype=bool)
-            rows = values.codes_of(pa.array(texts, pa.string()).drop_null())
-            fits[np.ix_(rows, mine)] = True
-            if label in stands and stands[label] is None:
-                fits[:, mine] = True
-        return cls(values, fits)
+        pairs = [
+            (text, i) for label, i in labels.items() for text in (label, *(stands.get(label) or ())) if text is not None
+        ]
+        texts = pa.array([text for text, _ in pairs], pa.string())
+        values = Domain.of(texts.unique())
+        fits = np.zeros((len(values) + 1, len(labels)), dtype=bool)
+        fits[values.codes_of(texts), [i for _, i in pairs]] = True
+        fits[:, [i for label, i in labels.items() if label in stands and stands[label] is None]] = True
+        return cls(values, fits[:, [labels[label] for label in own]])
 
     def read(self, column: pa.ChunkedArray) -> np.ndarray:
         """The row of each claim, -1 where no decoy agrees."""

@@ -25,10 +25,11 @@ from veilmark.veil.slices import diversity
 
 @dataclass(frozen=True)
 class Anatomy:
-    """Tuning of the method; `seed` decides who comes into a bucket with whom, and the order of published rows."""
+    """Tuning of the method; `seed` decides who comes into a bucket with whom, and the order of published rows. Who knows it
+    can undo the order: without one, chance decides."""
 
     l: int = 2  # noqa: E741
-    seed: int = 1
+    seed: int | None = None
 
 
 def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: Anatomy) -> Sliced:
@@ -48,7 +49,7 @@ def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: An
         "link": "groups",
         "l": diversity(bucket, [kinds]),
         "buckets": int(bucket.max()) + 1,
-        "asked": asdict(method),
+        "asked": {name: value for name, value in asdict(method).items() if name != "seed"},
     }
     tables = shuffled(quasi, rng), (shuffled(sensitive, rng),)
     return Sliced(*tables, (tuple(persons.sensitive),), facts, NO_LOSS)

@@ -85,6 +85,8 @@ class Anonymized:
     output: str | None
     of_persons: bool = False
     data: pa.Table | None = None
+    as_is: tuple[str, ...] = ()
+    """Columns that the study does not name, published as they are."""
 
     def __repr__(self) -> str:
         left = f"{self.records:,} records in {self.verified.classes:,} classes, {self.plan.suppressed:,} suppressed"
@@ -113,6 +115,7 @@ class Anonymized:
             "verified": [limit.to_dict() for limit in found.limits],
             "gap": self.plan.gap,
             "explored": len(self.plan.explored),
+            "as_is": list(self.as_is),
             "output": self.output,
         }
 
@@ -174,7 +177,9 @@ def plan(
     """The recoding that the method finds."""
     if isinstance(method, Mondrian):
         found = mondrian.partition(classes, levels, numeric, models, method)
-        return _local("mondrian", classes, levels, numeric, found.part, [pa.array(of) for of in found.labels], method.sets)
+        return _local(
+            "mondrian", classes, levels, numeric, found.part, [pa.array(of) for of in found.labels], method.sets
+        )
     if isinstance(method, Microaggregation):
         part, labels = _by_means(classes, models, method)
         return _local("microaggregate", classes, levels, [True] * len(labels), part, labels)

@@ -33,12 +33,13 @@ from veilmark.veil.sliced import Sliced
 @dataclass(frozen=True)
 class Generalization:
     """Tuning of the method: `search` is how generalizations are found; with `l`, no fingerprint of any sensitive
-    attribute has more than 1/l of a class; `seed` decides the order of published rows."""
+    attribute has more than 1/l of a class; `seed` decides the order of published rows. Who knows it can undo the order:
+    without one, chance decides."""
 
     k: int = 5
     l: float | None = None  # noqa: E741
     search: Ola | Mondrian = field(default_factory=lambda: Ola(loss="gcp"))
-    seed: int = 1
+    seed: int | None = None
 
     def models(self, persons: PersonTable) -> list[PrivacyModel]:
         """What a class must meet."""
@@ -71,7 +72,7 @@ def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: Ge
         "classes": len(first),
         "suppressed": len(persons) - len(stay),
         **({"levels": dict(made.recoding.levels)} if made.recoding.levels else {}),
-        "asked": {"k": method.k, "l": method.l, "seed": method.seed},
+        "asked": {"k": method.k, "l": method.l},
     }
     loss = _loss(persons, levels, made.recoding, part, kept)
     return Sliced(quasi, (sensitive,), (tuple(persons.sensitive),), facts, loss)

@@ -11,6 +11,7 @@ l-diverse in every attribute (see `veil/slices.py`), and all rows are shuffled.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -50,7 +51,7 @@ class FSlip:
     link: Literal["none", "groups"] = "none"
     groups: tuple[tuple[str, ...], ...] | None = None
     f: int | tuple[int, ...] | None = None
-    seed: int = 1
+    seed: int | None = None
 
     def __post_init__(self) -> None:
         sizes = () if self.f is None else (self.f,) if isinstance(self.f, int) else self.f
@@ -99,7 +100,7 @@ def _facts(method: FSlip, quasi: pa.Table, cuts: Sequence[_Cut]) -> dict[str, An
         "l": min(cut.l for cut in cuts),
         "f": [cut.f for cut in cuts],
         "slices": [cut.count for cut in cuts],
-        "asked": {"k": method.k, "l": method.l if method.preset == "strict" else None, "seed": method.seed},
+        "asked": {"k": method.k, "l": method.l if method.preset == "strict" else None},
     }
 
 
@@ -200,7 +201,8 @@ def _cut(facets: Sequence[Facet], size: int | None, method: FSlip, rng: np.rando
         slices = np.empty(len(order), dtype=np.int64)
         slices[order] = runs(len(order), size)
     count = int(slices.max()) + 1
-    means = {facet.name: _means(facet, slices, count) for facet in facets if facet.numeric}
+    least = math.ceil(method.l) if strict else 1
+    means = {facet.name: _means(facet, slices, count, least) for facet in facets if facet.numeric}
     unions = {facet.name: union_of_slices(facet.column, slices, count) for facet in facets if facet.several}
     table = _table(facets, order, slices[order], means, unions)
     added = [_added(facet.column, unions[facet.name], slices) for facet in facets if facet.several]
@@ -281,11 +283,18 @@ def frequency(facets: Sequence[Facet]) -> int:
     return max(int(np.floor(typical + 0.5)), 2)
 
 
-def _means(facet: Facet, slices: np.ndarray, count: int) -> np.ndarray:
-    """The mean number of each slice, missing ones left out; to the hundredth where the numbers are whole."""
+def _means(facet: Facet, slices: np.ndarray, count: int, least: int) -> np.ndarray:
+    """The mean number of each slice, missing ones left out; to the hundredth where the numbers are whole.
+
+    A mean of fewer than `least` different numbers would tell one of them: it is missing.
+    """
     numbers = facet.column.domain.numbers
     assert numbers is not None
-    return group_means(numbers, facet.column.values, slices, count)
+    means = group_means(numbers, facet.column.values, slices, count)
+    there = facet.column.values != (-1 if facet.column.domain.missing is None else facet.column.domain.missing)
+    pairs = np.unique(slices[there] * len(numbers) + facet.column.values[there])
+    means[np.bincount(pairs // len(numbers), minlength=count) < least] = np.nan
+    return means
 
 
 def group_means(numbers: np.ndarray, codes: np.ndarray, group: np.ndarray, count: int) -> np.ndarray:

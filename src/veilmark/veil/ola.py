@@ -53,6 +53,8 @@ class Ola:
         if self.loss not in METRICS:
             known = ", ".join(METRICS)
             raise OptionError(f"'{self.loss}' is not a loss metric.{did_you_mean(self.loss, METRICS)} Known: {known}.")
+        if self.seconds is not None and not self.seconds > 0:
+            raise OptionError(f"The time limit must be more than 0 seconds, not {self.seconds:g}.")
         if any(w < 0 for w in self.weights.values()):
             raise OptionError("The weight of an attribute in the loss must be 0 or larger.")
 

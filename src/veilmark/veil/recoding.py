@@ -48,6 +48,7 @@ class Recoding:
     levels: Mapping[str, int] = field(default_factory=dict)
     models: tuple[Mapping[str, Any], ...] = ()
     published: tuple[str, ...] = ()
+    pseudonyms: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         what = "local" if self.local else ", ".join(f"{name} at level {level}" for name, level in self.levels.items())
@@ -122,6 +123,7 @@ class Recoding:
         content: dict[str, Any] = {"version": 1, "columns": per_column, "levels": dict(self.levels)}
         content["models"] = [dict(m) for m in self.models]
         content["published"] = list(self.published)
+        content["pseudonyms"] = list(self.pseudonyms)
         content["classes"] = self.classes.tolist()
         if self.class_labels is not None:
             content["class_labels"] = [labels.to_pylist() for labels in self.class_labels]
@@ -163,6 +165,7 @@ def _read(content: Any) -> Recoding:
         {name: int(level) for name, level in content["levels"].items()},
         tuple(content.get("models", ())),
         tuple(content.get("published", ())),
+        tuple(content.get("pseudonyms", ())),
     )
     _check_whole(found)
     return found

@@ -35,12 +35,13 @@ from veilmark.veil.sliced import Sliced
 
 @dataclass(frozen=True)
 class Rmr:
-    """Tuning of the method; `seed` decides the order of published rows."""
+    """Tuning of the method; `seed` decides the order of published rows. Who knows it can undo the order:
+    without one, chance decides."""
 
     k: int = 5
     m: int = 2
     delta: float = 0.66
-    seed: int = 1
+    seed: int | None = None
 
 
 def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: Rmr) -> Sliced:
@@ -59,7 +60,7 @@ def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: Rm
         "k": int(np.bincount(part).min()),
         "clusters": int(part.max()) + 1,
         "clusters_before": int(first.max()) + 1,
-        "asked": asdict(method),
+        "asked": {name: value for name, value in asdict(method).items() if name != "seed"},
     }
     loss = items.loss(levels, part, node, sets=False)
     return Sliced(quasi, (sensitive,), (tuple(persons.sensitive),), facts, loss)

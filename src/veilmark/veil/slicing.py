@@ -27,11 +27,12 @@ from veilmark.veil.sliced import GID, Sliced, fingerprint_texts, shuffled
 
 @dataclass(frozen=True)
 class Slicing:
-    """Tuning of the method; `groups` are the sensitive attributes by column, `seed` decides the order of rows."""
+    """Tuning of the method; `groups` are the sensitive attributes by column, `seed` decides the order of rows.
+    Who knows it can undo the order: without one, chance decides."""
 
     k: int = 5
     groups: tuple[tuple[str, ...], ...] | None = None
-    seed: int = 1
+    seed: int | None = None
 
 
 def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: Slicing) -> Sliced:
@@ -56,9 +57,10 @@ def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: Sl
     facts = {
         "method": "slicing",
         "link": "groups",
-        "k": int(np.bincount(bucket).min()),
+        "k": int(persons.classes.records.min()),
+        "bucket": int(np.bincount(bucket).min()),
         "buckets": found.parts,
-        "asked": {"k": method.k, "seed": method.seed},
+        "asked": {"k": method.k},
     }
     return Sliced(quasi, sensitive, groups, facts, NO_LOSS)
 

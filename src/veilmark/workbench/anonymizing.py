@@ -130,6 +130,8 @@ def anonymize(
         made = replace(
             made, recoding=replace(made.recoding, models=tuple(m.to_dict() for m in wanted), published=tuple(columns))
         )
+        kept_as = tuple(c for c in study.pseudonyms if c in columns)
+        made = replace(made, recoding=replace(made.recoding, pseudonyms=kept_as))
         expected = (classes.total_records - made.suppressed, len(made.sizes))
         with whole_file(target) as temporary:
             table.write_recoded(made.recoding, columns, temporary, hidden)
@@ -141,7 +143,8 @@ def anonymize(
         kept = None if output is not None else pq.read_table(target)
     k = int(made.sizes.min()) if study.person else found.k
     written = None if output is None else str(output)
-    return Anonymized(made, tuple(wanted), found.records, k, found, written, study.person is not None, kept)
+    as_is = tuple(c for c in columns if c not in study.spec.attributes and c != study.person)
+    return Anonymized(made, tuple(wanted), found.records, k, found, written, study.person is not None, kept, as_is)
 
 
 # What is asked for.

@@ -157,6 +157,11 @@ def _check_study(study: Study, rules: Recoding) -> None:
         )
     if not rules.published:
         raise DataError("The recoding does not say which columns to publish. Make it anew with `anonymize --recoding`.")
+    if lost := [c for c in rules.pseudonyms if c not in study.pseudonyms]:
+        raise StudyError(
+            f"The rules publish '{lost[0]}' as a pseudonym, and {study.name} does not say so any more. Write "
+            f"`{lost[0]}: {{role: direct, keep: pseudonym}}` into it again."
+        )
     bare = [c for c in rules.published if c in (*study.direct, study.person) and c not in study.pseudonyms]
     if bare:
         raise StudyError(f"The recoding publishes {listing(bare)}, which {study.name} does not. Make it anew.")

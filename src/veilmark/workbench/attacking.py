@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from veilmark.cells import BatchCoder
 from veilmark.classes import ClassTable
 from veilmark.domain import Domain
 from veilmark.engines.duckdb import DuckDB, DuckTable
-from veilmark.errors import DataError, OptionError, StudyError, did_you_mean, listing
+from veilmark.errors import DataError, OptionError, StudyError, VeilmarkWarning, did_you_mean, listing
 from veilmark.hierarchy import Levels, resolve
 from veilmark.persons import Fingerprints, PersonTable
 from veilmark.report import attack_chart
@@ -142,6 +143,13 @@ def _view(
         return view_of_sliced(release, persons, levels), label, _lacking(names, study)
     table = open_other(engine, study, release, [])
     _check_published(list(table.columns), study, label)
+    if kept := [c for c in study.pseudonyms if c in table.columns]:
+        warnings.warn(
+            f"'{label}' has pseudonyms ('{kept[0]}'), by which all records of a person can be put together. The attackers "
+            "here do not follow them: expect more success than is shown.",
+            VeilmarkWarning,
+            stacklevel=3,
+        )
     columns = _read(table, [name for name in (*study.quasi, *study.sensitive) if name in table.columns])
     return view_of_table(columns, persons, levels), label, _lacking(list(table.columns), study)
 

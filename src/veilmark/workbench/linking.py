@@ -120,9 +120,7 @@ class Ground:
         known = self.source.name if self.members_known else None
         with self._registered(wanted) as name:
             statement = sql.persons(DIALECT, self.population.name, name, kinds, self.identity, known)
-            found = self.population.query(statement)
-        order = [("class", "ascending"), *((f"i{i}", "ascending") for i in range(len(self.identity)))]
-        return found.sort_by(order).combine_chunks()
+            return self.population.query(statement)
 
     def _without_namesakes(self, persons: pa.Table) -> pa.Table:
         names = [f"i{i}" for i in range(len(self.identity))]

@@ -161,25 +161,24 @@ def release(
     files = file_names(job.marking.recipients, job.form)
     _check(study, job, models)
     seed = str(secrets.randbits(64) if job.seed is None else job.seed)
+    target = None if dry_run else _given(ledger, key, output)
     with engine_of(study) as engine:
-        if not dry_run:
-            ledger, key, output = _given(ledger, key, output)
         ground = Ground.prepare(engine, study, job.population, job.identity, job.marking, models, job.method)
         # What cannot be carried is refused before a ledger or a key is made.
         marks = plan_marks(ground.linked, job.marking, derive(bytes(32), f"dry run {seed}"), whole)
-        if dry_run or ledger is None or key is None or output is None:
+        if target is None:
             return _result(ground, marks, [Copy.planned(marks, i, file) for i, file in enumerate(files)])
-        book, secret_key = open_to_publish(ledger, key)
+        book, secret_key = open_to_publish(*target[:2])
         own = release_key(secret_key.subkey("release"), seed, job.marking.recipients)
         marks = plan_marks(ground.linked, job.marking, own, whole)
         made = [Copy.planned(marks, i, file) for i, file in enumerate(files)]
         people = [ground.decoys(marks, i, own) for i in range(len(made))]
         public, secret = public_entry(job, ground, models, made, seed), secret_entry(ground, marks, people)
         rows = ground.rows()
-    with publishing(book, secret_key, output, public, secret) as doing:
+    with publishing(book, secret_key, target[2], public, secret) as doing:
         _write_copies(doing.folder, ground, models, marks, made, rows, own)
-    finished = [replace(copy, file=str(Path(output) / copy.file)) for copy in made]
-    return replace(_result(ground, marks, finished), release=doing.release, folder=str(output))
+    finished = [replace(copy, file=str(Path(target[2]) / copy.file)) for copy in made]
+    return replace(_result(ground, marks, finished), release=doing.release, folder=str(target[2]))
 
 
 def release_key(secret: bytes, seed: str, recipients: Sequence[str]) -> bytes:
