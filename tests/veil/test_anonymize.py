@@ -480,3 +480,27 @@ def test_options_of_the_methods(folder, capsys):
     got = run(capsys, "--method", "microaggregate", "--gamma", "0.2", "--k", "10")
     assert got["method"] == "microaggregate"
     assert got["k"] >= 10
+
+
+def test_a_file_with_another_column_is_not_published(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        workbench.anonymizing, "written_columns", lambda _: ["key", "age", "sex", "diagnosis", "cost", "name"]
+    )
+    with pytest.raises(VeilmarkError, match="does not have the columns it should"):
+        workbench.anonymize(STUDY, [KAnonymity(5)], tmp_path / "out.csv")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_columns_of_a_file_that_the_study_does_not_name_are_told_of(tmp_path, suffix, capsys):
+    got = workbench.anonymize(STUDY, [KAnonymity(5)], tmp_path / f"out{suffix}", Ola(suppression=0.1))
+    assert workbench.anonymizing.written_columns(tmp_path / f"out{suffix}") == [
+        "key",
+        "age",
+        "sex",
+        "diagnosis",
+        "cost",
+    ]
+    assert got.as_is == ("cost",)
+    show_anonymize.anonymized(got)
+    assert "because the study does not name them: cost" in capsys.readouterr().out.replace("\n", " ")

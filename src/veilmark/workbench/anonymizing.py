@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import os
 import tempfile
@@ -20,7 +21,15 @@ import yaml
 from veilmark.classes import ClassTable, Tally
 from veilmark.domain import Domain
 from veilmark.engines.duckdb import DuckDB, DuckTable
-from veilmark.errors import DataError, HierarchyError, OptionError, StudyError, VeilmarkWarning, did_you_mean
+from veilmark.errors import (
+    DataError,
+    HierarchyError,
+    OptionError,
+    StudyError,
+    VeilmarkError,
+    VeilmarkWarning,
+    did_you_mean,
+)
 from veilmark.hierarchy import IntervalSpec
 from veilmark.output import check_table_path, refuse_inputs, whole_file
 from veilmark.privacy.measures import Sensitive
@@ -135,7 +144,7 @@ def anonymize(
         expected = (classes.total_records - made.suppressed, len(made.sizes))
         with whole_file(target) as temporary:
             table.write_recoded(made.recoding, columns, temporary, hidden)
-            found = measure_release(temporary, study, wanted, classes, expected, made.people)
+            found = measure_release(temporary, study, wanted, classes, expected, made.people, columns)
             keep_key(hidden, pseudonym_key)
             if recoding is not None:
                 made.recoding.save(recoding)
@@ -316,13 +325,27 @@ def measure_release(
     classes: ClassTable,
     expected: tuple[int, int],
     people: pa.Table | None = None,
+    columns: Sequence[str] | None = None,
 ) -> Verified:
-    """Measure a written file, which must meet the models and have the records and classes expected."""
+    """Measure a written file, which must meet the models and have the records, classes and columns expected."""
+    if columns is not None and written_columns(path) != list(columns):
+        raise VeilmarkError(
+            "The written file does not have the columns it should, so it was not published. This should not happen: please "
+            "report it."
+        )
     limits = [_limit(m, classes) for m in models]
     persons, settings = study.person is not None, study.settings
     found = verify(path, study.quasi, study.sensitive, limits, people, persons, settings.threads, settings.memory)
     check_release(found, *expected, limits)
     return found
+
+
+def written_columns(path: Path) -> list[str]:
+    """The columns of a file, as it names them itself."""
+    if path.suffix == ".parquet":
+        return list(pq.read_schema(path).names)
+    with path.open(encoding="utf-8", newline="") as file:
+        return next(csv.reader(file), [])
 
 
 def _limit(model: PrivacyModel, classes: ClassTable) -> dict[str, Any]:
