@@ -22,6 +22,7 @@ from veilmark.cli.main import main
 from veilmark.engines.duckdb import DuckDB
 from veilmark.errors import DataError, OptionError, StudyError
 from veilmark.ledger import Ledger
+from veilmark.mark.plan import candidate_pool
 from veilmark.output import write_table
 from veilmark.privacy.models import BasicBeta, KAnonymity, KMap
 from veilmark.veil.mondrian import Mondrian
@@ -51,8 +52,9 @@ def files(tmp_path_factory):
     write_table(town().source, folder / "patients.csv")
     write_table(town().population, folder / "people.csv")
     (folder / "study.yaml").write_text(STUDY)
-    os.chdir(folder)
-    assert main(["release", "study.yaml", *RELEASE, *BOOK, "-o", "copies", "--json"]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert main(["release", "study.yaml", *RELEASE, *BOOK, "-o", "copies", "--json"]) == 0
     return folder
 
 
@@ -293,6 +295,24 @@ def test_a_population_that_is_the_source_has_no_decoys(method):
     job = workbench.Job(data.population, ("voter",), wide(NAMES, k=3), (), method)
     with pytest.raises(OptionError, match="It can carry none"):
         workbench.release(data.study(), job, dry_run=True)
+
+
+def test_an_unlucky_class_is_suppressed_for_the_sake_of_decoys():
+    """There are too few candidates until some released classes that link to few persons are left out."""
+    data, method = register(18, 3_000, 600, years=60, zips=tuple(f"{z:03d}" for z in range(0, 300, 17))), Ola(0.3)
+    plain = workbench.anonymize(data.study(), [KAnonymity(3)], None, method)
+    with DuckDB(threads=1) as engine:
+        wanted = wide(("ada",), k=3, decoys=10)
+        found = Ground.prepare(engine, data.study(), data.population, ("voter",), wanted, [KAnonymity(3)], method)
+    linked, everybody = found.linked, len(data.members)
+    assert found.spared > 0
+    assert found.plan.suppressed == plain.plan.suppressed + found.spared == linked.suppressed.sum() <= 0.3 * everybody
+    kept = linked.published[linked.published > 0]
+    assert kept.sum() + found.plan.suppressed == everybody
+    assert found.plan.loss["dm"] == (kept**2).sum() + found.plan.suppressed * everybody
+    assert found.plan.loss["average_class"] == pytest.approx(kept.mean())
+    assert found.plan.loss["gcp"] > plain.plan.loss["gcp"]
+    assert len(candidate_pool(linked, wanted)) >= 10
 
 
 def test_members_who_are_not_recognized_keep_their_class_out():

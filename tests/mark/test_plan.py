@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mark.test_discover import some_linked
 from veilmark.errors import OptionError
 from veilmark.mark.code import needed_length
-from veilmark.mark.plan import Marking, decoy_pool, plan_marks, room, sizes_like
+from veilmark.mark.plan import Marking, candidate_pool, decoy_pool, plan_marks, riskiest, room, sizes_like
 
 KEY = bytes(range(32))
 NAMES = ("ada", "bob", "cyd", "dan")
@@ -139,6 +139,27 @@ def test_near_keeps_the_nearest_share():
     assert len(half) == ceil(len(whole) / 2)
     rest = np.setdiff1d(whole, half)
     assert linked.strangeness(half).max() <= linked.strangeness(rest).min() + 1e-12
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 1 << 20), st.integers(0, 60), st.integers(1, 4))
+def test_the_riskiest_classes_make_room_for_decoys(seed, allowance, decoys):
+    """By trying every number of links up to which classes could be left out."""
+    rng = np.random.default_rng(seed)
+    published = np.where(rng.random(60) < 0.5, rng.integers(5, 9, 60), 0)
+    linked = some_linked(published, rng.integers(5, 30, 60), None)
+    marking = wide(("ada", "bob"), decoys=decoys)
+    links = sorted({int(n) for n, of in zip(linked.population, published, strict=True) if of})
+    best = None
+    for least in links:
+        gone = np.flatnonzero((published > 0) & (linked.population < least))
+        if published[gone].sum() <= allowance and len(candidate_pool(linked.without(gone), marking)) >= 3 * decoys:
+            best = gone
+            break
+    chosen = riskiest(linked, marking, allowance)
+    assert sorted(chosen) == sorted([] if best is None else best)
+    fewer = linked.without(chosen)
+    assert fewer.published.sum() + fewer.suppressed.sum() == linked.published.sum() + linked.suppressed.sum()
 
 
 @pytest.mark.parametrize("near", [0.3, 1.0])

@@ -8,7 +8,7 @@ population finds it the easiest to re-identify. Full-domain releases are linked 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -72,6 +72,14 @@ class Linked:
         if self.outside is None:
             return self.found(k) & (self.suppressed == 0)
         return self.found(k) & (self.outside >= k)
+
+    def without(self, chosen: np.ndarray) -> Linked:
+        """The same with some more classes suppressed; who can serve as decoys is to be looked up again."""
+        published, suppressed = self.published.copy(), self.suppressed.copy()
+        published[chosen] = 0
+        suppressed[chosen] = self.published[chosen]
+        lost = None if self.lost is None else np.where(self.published > published, suppressed, self.lost)
+        return replace(self, published=published, suppressed=suppressed, lost=lost, outside=None)
 
     def multiples(self) -> np.ndarray:
         """How many times riskier each class is than the riskiest released one: min_link/size."""

@@ -20,6 +20,10 @@ from veilmark.mark.discover import Linked
 
 Strategy = Literal["size", "random", "risk"]
 
+SPARE = 1.5
+"""Where classes are suppressed for the sake of decoys, so many times as many candidates as needed are sought: some of their
+persons may not be told from others."""
+
 
 @dataclass(frozen=True)
 class Marking:
@@ -169,19 +173,39 @@ def room(linked: Linked) -> np.ndarray:
 
 
 def decoy_pool(linked: Linked, marking: Marking) -> np.ndarray:
-    """The candidates within the risk range that can be as large as a released class, the nearest ones of them if asked;
-    there must be enough for all recipients."""
-    candidates = linked.candidates(marking.k)
+    """The classes that decoys are drawn from; there must be enough for all recipients."""
+    pool = candidate_pool(linked, marking)
+    if len(pool) < marking.decoys * len(marking.recipients):
+        raise OptionError(_too_few(linked, marking, len(pool), int(linked.candidates(marking.k).sum())))
+    return pool
+
+
+def candidate_pool(linked: Linked, marking: Marking) -> np.ndarray:
+    """The candidates within the risk range that can be as large as a released class, the nearest ones of them if asked."""
     multiple = linked.multiples()
     low, high = marking.risk
     smallest = linked.published[linked.published > 0].min(initial=1 << 62)
-    pool = np.flatnonzero(candidates & (multiple >= low) & (multiple <= high) & (room(linked) >= smallest))
-    if marking.near < 1:
-        order = np.argsort(linked.strangeness(pool), kind="stable")
-        pool = np.sort(pool[order[: math.ceil(marking.near * len(pool))]])
-    if len(pool) < marking.decoys * len(marking.recipients):
-        raise OptionError(_too_few(linked, marking, len(pool), int(candidates.sum())))
-    return pool
+    fits = (multiple >= low) & (multiple <= high) & (room(linked) >= smallest)
+    pool = np.flatnonzero(linked.candidates(marking.k) & fits)
+    if marking.near == 1:
+        return pool
+    order = np.argsort(linked.strangeness(pool), kind="stable")
+    return np.sort(pool[order[: math.ceil(marking.near * len(pool))]])
+
+
+def riskiest(linked: Linked, marking: Marking, allowance: int) -> np.ndarray:
+    """The released classes to be suppressed as well so that there are decoys enough: those that link to the fewest persons,
+    as few as will do, with at most so many records. One unlucky class may keep all candidates out. Empty where there are
+    enough, or where it does not help."""
+    needed = math.ceil(SPARE * marking.decoys * len(marking.recipients))
+    released = np.flatnonzero((linked.published > 0) & (linked.population > 0))
+    order = released[np.argsort(linked.population[released], kind="stable")]
+    records = np.append(0, np.cumsum(linked.published[order]))
+    steps = np.flatnonzero(np.diff(linked.population[order], prepend=-1))
+    for step in steps[records[steps] <= allowance]:
+        if len(candidate_pool(linked.without(order[:step]), marking)) >= needed:
+            return order[:step]
+    return order[:0]
 
 
 def _too_few(linked: Linked, marking: Marking, found: int, anywhere: int) -> str:

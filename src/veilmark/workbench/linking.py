@@ -19,11 +19,12 @@ from veilmark.errors import DataError, HierarchyError, OptionError, StudyError, 
 from veilmark.hierarchy import Levels, resolve
 from veilmark.mark.boxes import link_boxes
 from veilmark.mark.discover import Linked, link, suppressed_classes, union_domain
-from veilmark.mark.plan import Marking, Marks, keyed_order
+from veilmark.mark.plan import Marking, Marks, candidate_pool, keyed_order, riskiest
 from veilmark.mark.plant import Rows
 from veilmark.privacy.models import PrivacyModel
 from veilmark.study import Study
 from veilmark.utility.covers import read_labels
+from veilmark.utility.loss import NodeLoss
 from veilmark.veil.anonymize import Plan
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
@@ -49,6 +50,8 @@ class Ground:
     plan: Plan
     linked: Linked
     persons: pa.Table
+    spared: int = 0
+    """Records that are suppressed, beyond what the plan says, so that there are candidates."""
 
     @classmethod
     def prepare(
@@ -82,7 +85,34 @@ class Ground:
             linked = link(classes, made.recoding, people, levels, domains, numeric)
         nobody = pa.table({"class": pa.array([], pa.int64())})
         values = (tuple(domains), tuple(levels), made, linked, nobody)
-        return cls(engine, study, source, everybody, identity, classes, people, *values)._with_persons(marking.k)
+        ground = cls(engine, study, source, everybody, identity, classes, people, *values)._with_persons(marking.k)
+        return ground._with_candidates(marking, method)
+
+    def _with_candidates(self, marking: Marking, method: Ola | Mondrian) -> Ground:
+        """Where there are too few candidates, with the riskiest classes suppressed as well, within the limit asked for."""
+        enough = len(candidate_pool(self.linked, marking)) >= marking.decoys * len(marking.recipients)
+        if enough or not isinstance(method, Ola) or method.unit != "records":
+            return self
+        allowance = int(method.suppression * self.classes.total_records + 1e-9) - self.plan.suppressed
+        chosen = riskiest(replace(self.linked, outside=None), marking, allowance)
+        spared = int(self.linked.published[chosen].sum())
+        if not spared:
+            return self
+        changed = replace(self, linked=self.linked.without(chosen), spared=spared)
+        made = replace(self.plan, suppressed=self.plan.suppressed + spared, loss=changed._loss(method))
+        return replace(changed, plan=made)._with_persons(marking.k)
+
+    def _loss(self, method: Ola) -> dict[str, float]:
+        """The loss of what is released, by every metric."""
+        levels = resolve_quasi(self.study, self.classes)
+        node = [self.plan.recoding.levels[c] for c in self.study.quasi]
+        table = self.classes.roll_up(levels, node)
+        labels = {
+            c: d.text.take(pa.array(code)) for c, d, code in zip(table.columns, table.domains, table.codes, strict=True)
+        }
+        gone = self.linked.published[self.linked.find(pa.table(labels))] == 0
+        found = NodeLoss(self.classes, levels, method.weights).all_of(table, node, gone)
+        return {**found, "average_class": float(table.records[~gone].mean())}
 
     # Who can serve as a decoy.
 
@@ -159,7 +189,7 @@ class Ground:
     # Rows and labels.
 
     def released(self, attribute: str) -> np.ndarray:
-        """How many records of the release have each value of a sensitive attribute."""
+        """How many records of the release, as planned, have each value of a sensitive attribute."""
         recoding, histogram = self.plan.recoding, self.classes.histograms[attribute]
         gone = np.zeros(len(self.classes), dtype=bool) if recoding.local else suppressed_classes(self.classes, recoding)
         return histogram.take(~gone).overall

@@ -296,18 +296,22 @@ def _result(ground: Ground, marks: Marks, made: Sequence[Copy]) -> Released:
     found = feasibility(ground.linked, marks.marking.k)
     after = marks.loss(plan.loss)
     levels, left_out = plan.recoding.levels, plan.suppressed
-    return Released(None, found, tuple(made), marks.cost(), plan.loss, after, levels, left_out, _notes(marks))
+    return Released(None, found, tuple(made), marks.cost(), plan.loss, after, levels, left_out, _notes(ground, marks))
 
 
-def _notes(marks: Marks) -> tuple[str, ...]:
-    """What the marks cannot do, as far as it can be said beforehand."""
-    marking = marks.marking
-    names = len(marking.recipients)
+def _notes(ground: Ground, marks: Marks) -> tuple[str, ...]:
+    """What was done for the marks' sake, and what they cannot do, as far as it can be said beforehand."""
+    marking, notes = marks.marking, []
+    if ground.spared:
+        notes.append(
+            f"{ground.spared:,} records more than needed for k are suppressed, within the limit: their classes link to so "
+            "few persons that decoys could not be riskier."
+        )
     if marks.code is not None:
-        return ()
+        return tuple(notes)
+    names = len(marking.recipients)
     spare = len(marks.pool) - names * marking.decoys
     best = best_probability(names, marking.decoys, spare, marking.covers)
-    notes = []
     if best > marking.false_accusation:
         notes.append(
             f"Even a whole leaked copy would have a probability of {best:.2g} to point to an innocent recipient, more than "
