@@ -26,7 +26,7 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable ".[report]" --group test --group lint
+	$(BIN)/python -m pip install --quiet --editable ".[web]" --group test --group lint
 	@touch $(VENV)/.core
 	@touch $@
 

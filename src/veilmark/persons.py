@@ -7,7 +7,7 @@ repeat counts once; two values that generalize to one label count twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,7 +22,7 @@ from veilmark.domain import Domain
 from veilmark.errors import DataError, VeilmarkError
 
 if TYPE_CHECKING:
-    from veilmark.engines.duckdb import DuckTable
+    from veilmark.engines.base import Table
 
 Fill = Literal["mean", "mode"]
 
@@ -175,7 +175,7 @@ class Folding:
 
 
 def fold(
-    table: DuckTable,
+    table: Table,
     person: str,
     quasi: Sequence[str],
     sensitive: Sequence[str],
@@ -229,11 +229,12 @@ def _joined(parts: Sequence[Fingerprints]) -> Fingerprints:
 class _Part:
     """Some persons' records: whose each row is, and each row's codes."""
 
-    def __init__(self, table: DuckTable, person: str, domains: Mapping[str, Domain], part: tuple[int, int]) -> None:
+    def __init__(self, table: Table, person: str, domains: Mapping[str, Domain], part: tuple[int, int]) -> None:
         self._domains = domains
-        hashes, checks = table.person_keys(person, part)
+        found = table.visits(list(domains), person, part)
+        hashes, checks, self._counts = found.hashes, found.checks, found.counts
         with ThreadPoolExecutor(1) as beside:
-            coding = beside.submit(_row_codes, table, person, domains, part)
+            coding = beside.submit(_row_codes, found.columns, domains)
             self._person, self._firsts = _numbered(hashes)
             self._codes = coding.result()
         if (checks[self._firsts][self._person] != checks).any():
@@ -272,12 +273,17 @@ class _Part:
         bits = len(domain).bit_length()
         keys = self._person.astype(np.int64) << bits
         keys |= codes
-        keys.sort()
+        counts = self._counts
+        if counts is None:
+            keys.sort()
+        else:
+            order = np.argsort(keys, kind="stable")
+            keys, counts = keys[order], counts[order]
         begins = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
         keys = keys[begins]
         person, value = keys >> bits, keys & ((1 << bits) - 1)
         if domain.missing is not None or commonest:
-            often = np.diff(np.append(begins, len(codes)))
+            often = np.diff(np.append(begins, len(codes))) if counts is None else np.add.reduceat(counts, begins)
             person, value = _chosen(person, value, often, domain.missing, commonest)
         lengths = np.bincount(person, minlength=len(self._firsts))
         return Fingerprints(domain, np.concatenate([[0], np.cumsum(lengths)]), value.astype(np.int32))
@@ -326,13 +332,11 @@ def _numbered(hashes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return rank[person], np.flatnonzero(seen)
 
 
-def _row_codes(
-    table: DuckTable, person: str, domains: Mapping[str, Domain], part: tuple[int, int]
-) -> dict[str, np.ndarray]:
+def _row_codes(batches: Iterable[pa.RecordBatch], domains: Mapping[str, Domain]) -> dict[str, np.ndarray]:
     """Every row's code in every column."""
     coders = {c: BatchCoder(d, 1, np.int16 if len(d) < 1 << 15 else np.int32) for c, d in domains.items()}
     codes: dict[str, list[np.ndarray]] = {c: [] for c in domains}
-    for batch in table.rows(list(domains), person, part):
+    for batch in batches:
         for i, (name, coder) in enumerate(coders.items()):
             codes[name].append(coder.shares(batch.column(i)))
     return {c: np.concatenate([np.empty(0, np.int16), *found]) for c, found in codes.items()}

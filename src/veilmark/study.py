@@ -6,12 +6,22 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from veilmark.engines.files import CsvFormat
+from veilmark.engines.sources import PostgresTable, SparkFiles, from_environment
 from veilmark.errors import StudyError
 from veilmark.hierarchy import HierarchySpec
 from veilmark.output import write_text
@@ -43,18 +53,54 @@ class _Strict(BaseModel):
 class FileSource(_Strict):
     """A source file whose form is given rather than found out."""
 
+    engine: Literal["duckdb"] = "duckdb"
     path: str
     delimiter: str | None = None
     quote: str | None = None
     encoding: str | None = None
 
-    @model_validator(mode="before")
-    @classmethod
-    def _known_engine(cls, given: Any) -> Any:
-        engine = given.pop("engine", "duckdb") if isinstance(given, dict) else "duckdb"
-        if engine != "duckdb":
-            raise ValueError(f"engine '{engine}' is not in this version of veilmark; the embedded engine is 'duckdb'")
-        return given
+
+class PostgresSource(_Strict):
+    """A table in a database; the address is given, or named as `env:DATABASE_URL`."""
+
+    engine: Literal["postgres"]
+    url: str
+    table: str
+
+
+class SparkSource(_Strict):
+    """Files that Spark reads (Parquet, CSV), or a table that it knows."""
+
+    engine: Literal["spark"]
+    path: str | None = None
+    table: str | None = None
+    format: Literal["parquet", "csv", "orc", "delta"] | None = None
+    remote: str | None = None
+    master: str | None = None
+    most_classes: int | None = Field(None, gt=0)
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> SparkSource:
+        if (self.path is None) == (self.table is None):
+            raise ValueError("give path or table, one of them")
+        return self
+
+
+def _kind_of_source(given: Any) -> str:
+    """Which of the kinds of source is meant."""
+    if isinstance(given, str):
+        return "text"
+    return str(given.get("engine", "duckdb") if isinstance(given, dict) else getattr(given, "engine", "duckdb"))
+
+
+ENGINES = ("duckdb", "spark", "postgres")
+Source = Annotated[
+    Annotated[str, Tag("text")]
+    | Annotated[FileSource, Tag("duckdb")]
+    | Annotated[PostgresSource, Tag("postgres")]
+    | Annotated[SparkSource, Tag("spark")],
+    Discriminator(_kind_of_source),
+]
 
 
 class Attribute(_Strict):
@@ -97,10 +143,17 @@ class StudySpec(_Strict):
     """The study file."""
 
     version: Literal[1]
-    source: FileSource | str | None = None
+    source: Source | None = None
     person: str | None = None
     fold: Literal["error", "first", "mode"] | Latest = "error"
     attributes: dict[str, Attribute] = Field(default_factory=dict)
+
+    @field_validator("source", mode="before")
+    @classmethod
+    def _known_engine(cls, given: Any) -> Any:
+        if given is not None and (engine := _kind_of_source(given)) not in ("text", *ENGINES):
+            raise ValueError(f"engine '{engine}' is not known; there are {', '.join(ENGINES)}")
+        return given
 
     @model_validator(mode="after")
     def _person_is_no_attribute(self) -> StudySpec:
@@ -167,7 +220,9 @@ class Study:
     def label(self) -> str:
         """What messages call the source."""
         source = self.spec.source
-        return "the frame" if source is None else source if isinstance(source, str) else source.path
+        if source is None or isinstance(source, str):
+            return source or "the frame"
+        return source.path if isinstance(source, FileSource) else str(getattr(source, "path", None) or source.table)
 
     @property
     def person(self) -> str | None:
@@ -211,6 +266,13 @@ class Study:
             return self.data, None
         if isinstance(source, str):
             return str(self.folder / source), None
+        if isinstance(source, PostgresSource):
+            return PostgresTable(from_environment(source.url), source.table), None
+        if isinstance(source, SparkSource):
+            path = source.path and (source.path if "://" in source.path else str(self.folder / source.path))
+            remote = source.remote and from_environment(source.remote)
+            given = (source.table, source.format, remote, source.master, source.most_classes)
+            return SparkFiles(path, *given), None
         return str(self.folder / source.path), CsvFormat(source.delimiter, source.quote, source.encoding)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -308,7 +370,7 @@ def _move_paths(content: Any, old: Path, new: Path) -> None:
     if old == new or not isinstance(content, dict):
         return
     for key, value in content.items():
-        if key in PATH_KEYS and isinstance(value, str):
+        if key in PATH_KEYS and isinstance(value, str) and "://" not in value:
             content[key] = os.path.relpath(old / value, new)
         elif key in PATH_KEYS and isinstance(value, list):
             content[key] = [os.path.relpath(old / v, new) for v in value]

@@ -2,21 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from veilmark.cells import Cells
+from veilmark.domain import Domain
+from veilmark.engines.files import CsvFormat
+from veilmark.engines.sql import Dialect
 
 if TYPE_CHECKING:
     from veilmark.veil.pseudonyms import Pseudonyms
     from veilmark.veil.recoding import Recoding
 
 
+class Engine(Protocol):
+    """Opens tables and closes all of them."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """How it spells SQL."""
+
+    def open(self, source: Any, csv: CsvFormat | None = None, joined: bool = False) -> Table:
+        """A path or glob of files, a frame, or what the study's source names; `joined` says that statements will join it
+        with the study's source."""
+
+    def holding(self, table: pa.Table) -> AbstractContextManager[str]:
+        """A table of our own that statements can name, which is gone afterwards; joins with it leave the other table's
+        rows where they are."""
+
+    def scratch(self, suffix: str) -> Path:
+        """A new file's path in the engine's own folder."""
+
+    def close(self) -> None:
+        """Drop everything, the temporary files too."""
+
+
+@dataclass(frozen=True, eq=False)
+class Visits:
+    """Rows, or the distinct ones with how often each occurs (`counts`), in the order of the source: two independent hashes
+    of each one's person, and some columns of them."""
+
+    hashes: np.ndarray
+    checks: np.ndarray
+    counts: np.ndarray | None
+    columns: Iterator[pa.RecordBatch]
+
+
 class Table(Protocol):
     """A table that an engine has opened."""
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that opened it."""
 
     name: str
     """What statements call it."""
@@ -39,8 +82,26 @@ class Table(Protocol):
         person) of these goes with each.
         """
 
+    def count(self) -> int:
+        """How many records there are."""
+
     def missing(self, column: str) -> int:
         """How many records lack a value of the column."""
+
+    def domain(self, column: str) -> Domain:
+        """The distinct values of a column."""
+
+    def declare_missing(self, codes: Mapping[str, Sequence[str]]) -> None:
+        """From now on, these values of some columns are missing."""
+
+    def spooled(self, columns: Sequence[str]) -> Table:
+        """Some columns as a table that is quick to read again and again."""
+
+    def visits(self, columns: Sequence[str], person: str, part: tuple[int, int] = (0, 1)) -> Visits:
+        """The rows with their persons; of several parts, the rows of the persons in one."""
+
+    def rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Some columns of all rows in their order, in this order."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows in their order."""

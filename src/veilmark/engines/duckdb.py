@@ -25,6 +25,7 @@ from veilmark.cells import Cells
 from veilmark.domain import Domain
 from veilmark.engines import files as paths
 from veilmark.engines import sql
+from veilmark.engines.base import Visits
 from veilmark.engines.files import CsvFormat, check_columns, find_files, is_parquet, read_head
 from veilmark.engines.frames import is_relation, to_arrow
 from veilmark.errors import DataError, OptionError, OutputError, VeilmarkError, VeilmarkWarning, listing
@@ -41,6 +42,8 @@ FEW_VALUES = 1 << 16
 
 class DuckDB:
     """An embedded DuckDB. `threads` and `memory` (such as "2GB") limit it; beyond the memory it spills to disk."""
+
+    dialect = DIALECT
 
     def __init__(self, threads: int | None = None, memory: str | None = None) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="veilmark-"))
@@ -81,7 +84,7 @@ class DuckDB:
     def _drop_folder(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def open(self, source: Any, csv: CsvFormat | None = None) -> DuckTable:
+    def open(self, source: Any, csv: CsvFormat | None = None, joined: bool = False) -> DuckTable:
         """A path or glob of CSV or Parquet files, or a frame: pandas, polars, Arrow, a DuckDB relation."""
         if is_relation(source):
             file = self.scratch(".parquet")
@@ -145,6 +148,17 @@ class DuckDB:
             yield
         finally:
             self.execute("RESET disabled_optimizers")
+
+    @contextmanager
+    def holding(self, table: pa.Table) -> Iterator[str]:
+        """A table of our own that statements can name; it is held in memory when others are joined with it."""
+        name = f"held_{self._next()}"
+        self.connection.register(name, table)
+        try:
+            with self.joins_as_written():
+                yield name
+        finally:
+            self.connection.unregister(name)
 
     def share_done(self) -> float | None:
         """How much of the running query is done, as DuckDB reckons."""
@@ -254,7 +268,13 @@ class DuckTable:
         self._run(sql.spool(DIALECT, self.name, self._kinds(columns), str(file)))
         return ParquetTable(self.engine, [file], self.label)
 
-    def rows(self, columns: Sequence[str], person: str, part: tuple[int, int] = (0, 1)) -> Iterator[pa.RecordBatch]:
+    def visits(self, columns: Sequence[str], person: str, part: tuple[int, int] = (0, 1)) -> Visits:
+        """The rows with their persons; of several parts, the rows of the persons in one."""
+        return Visits(*self.person_keys(person, part), None, self.rows(columns, person, part))
+
+    def rows(
+        self, columns: Sequence[str], person: str = "", part: tuple[int, int] = (0, 1)
+    ) -> Iterator[pa.RecordBatch]:
         """Some columns of all rows in their order; of several parts, the rows of the persons in one."""
         direct = self._direct(columns) if part[1] == 1 else None
         if direct is not None:

@@ -13,7 +13,9 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from veilmark.domain import as_text
 from veilmark.mark.code import derive
 from veilmark.mark.plan import Marks, keyed_order
 
@@ -35,6 +37,16 @@ class Rows:
     def of_class(self, name: int) -> np.ndarray:
         order, starts = self.by_class
         return order[starts[name] : starts[name + 1]]
+
+    def settled(self, chosen: np.ndarray) -> np.ndarray:
+        """Some rows in an order that is the same whatever order the source has: by class, then by their values."""
+        keys = [self.owner[chosen]]
+        for column in self.others.columns:
+            coded = as_text(column.take(pa.array(chosen)).combine_chunks()).dictionary_encode(null_encoding="encode")
+            rank = np.empty(len(coded.dictionary), dtype=np.int64)
+            rank[np.asarray(pc.array_sort_indices(coded.dictionary))] = np.arange(len(rank))
+            keys.append(rank[coded.indices.to_numpy()])
+        return chosen[np.lexsort(keys[::-1])]
 
 
 def donors(rows: Rows, marks: Marks, recipient: int, key: bytes) -> np.ndarray:
@@ -61,12 +73,12 @@ def _tiers(rows: Rows, marks: Marks, recipient: int, key: bytes) -> list[np.ndar
     recipient, and the other released ones."""
     names = marks.marking.recipients
     published = marks.linked.published[rows.owner] > 0
-    spare = np.flatnonzero(~published)
+    spare = rows.settled(np.flatnonzero(~published))
     share = spare[keyed_order(key, "donors", len(spare))][recipient :: len(names)]
     if len(share) >= marks.sizes[recipient].sum():
         return [share]
     withheld = np.isin(rows.owner, marks.withheld(recipient))
-    gone, there = np.flatnonzero(withheld), np.flatnonzero(published & ~withheld)
+    gone, there = (rows.settled(np.flatnonzero(of)) for of in (withheld, published & ~withheld))
     own = derive(key, f"donors {names[recipient]}")
     return [share, gone[keyed_order(own, "gone", len(gone))], there[keyed_order(own, "there", len(there))]]
 

@@ -20,7 +20,7 @@ import yaml
 
 from veilmark.classes import ClassTable, Tally
 from veilmark.domain import Domain
-from veilmark.engines.duckdb import DuckDB, DuckTable
+from veilmark.engines.base import Engine, Table
 from veilmark.errors import (
     DataError,
     HierarchyError,
@@ -227,7 +227,7 @@ def keep_key(hidden: Pseudonyms | None, key_file: File | None) -> None:
 
 
 def planned(
-    engine: DuckDB, study: Study, classes: ClassTable, models: Sequence[PrivacyModel], method: Method, population: Any
+    engine: Engine, study: Study, classes: ClassTable, models: Sequence[PrivacyModel], method: Method, population: Any
 ) -> Plan:
     levels = resolve_quasi(study, classes)
     hints = _hints(study, classes, method)
@@ -250,7 +250,7 @@ def planned(
     return made if population is None else replace(made, recoding=made.recoding.on(classes.domains))
 
 
-def _people(engine: DuckDB, study: Study, population: Any) -> ClassTable:
+def _people(engine: Engine, study: Study, population: Any) -> ClassTable:
     """The classes of a population table; persons are counted where it has the study's person column."""
     other = open_other(engine, study, population, study.quasi)
     if study.person not in other.columns:
@@ -312,7 +312,7 @@ def release_path(output: File | None) -> Iterator[Path]:
         yield Path(folder) / "release.parquet"
 
 
-def published_columns(study: Study, table: DuckTable) -> list[str]:
+def published_columns(study: Study, table: Table) -> list[str]:
     """All columns but the direct identifiers and the person, unless they are kept as pseudonyms."""
     dropped = {*study.direct, study.person} - set(study.pseudonyms)
     return [c for c in table.columns if c not in dropped]

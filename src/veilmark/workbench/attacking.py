@@ -15,9 +15,10 @@ import pyarrow as pa
 from veilmark.attack import ATTACKS, AttackResult, Population, View, attack_view
 from veilmark.attack.view import view_of_sliced, view_of_table
 from veilmark.cells import BatchCoder
+from veilmark.charted import Charted
 from veilmark.classes import ClassTable
 from veilmark.domain import Domain
-from veilmark.engines.duckdb import DuckDB, DuckTable
+from veilmark.engines.base import Engine, Table
 from veilmark.errors import DataError, OptionError, StudyError, VeilmarkWarning, did_you_mean, listing
 from veilmark.hierarchy import Levels, resolve
 from veilmark.persons import Fingerprints, PersonTable
@@ -30,7 +31,7 @@ from veilmark.workbench.sources import engine_of, fold_persons, open_other, open
 
 
 @dataclass(frozen=True)
-class Attacked:
+class Attacked(Charted):
     """What the attacks on a release came to."""
 
     release: str
@@ -43,6 +44,10 @@ class Attacked:
     tolerances: Mapping[str, float]
     """How far a guessed number may be off to count as right, by attribute."""
     notes: tuple[str, ...]
+
+    def chart(self) -> Any:
+        """What each attack found out."""
+        return attack_chart.attacks(self.attacks)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -103,7 +108,7 @@ def check_attacks(study: Study, attacks: Sequence[str], targets: int, known: int
         )
 
 
-def persons_of_records(engine: DuckDB, study: Study) -> PersonTable:
+def persons_of_records(engine: Engine, study: Study) -> PersonTable:
     """The study's source without a person column: every record is a person."""
     columns = _read(open_source(engine, study), [*study.quasi, *study.sensitive])
     for name, column in columns.items():
@@ -113,13 +118,13 @@ def persons_of_records(engine: DuckDB, study: Study) -> PersonTable:
     return PersonTable(quasi, sensitive, len(columns[study.quasi[0]]))
 
 
-def _read(table: DuckTable, names: Sequence[str]) -> dict[str, Fingerprints]:
+def _read(table: Table, names: Sequence[str]) -> dict[str, Fingerprints]:
     """Some columns of all rows, coded."""
     table = table.spooled(names)
     domains = {name: table.domain(name) for name in names}
     coders = [BatchCoder(domain, 1, np.int32) for domain in domains.values()]
     codes: list[list[np.ndarray]] = [[np.empty(0, np.int32)] for _ in names]
-    for batch in table.rows(names, names[0]):
+    for batch in table.rows(names):
         for i, coder in enumerate(coders):
             codes[i].append(coder.shares(batch.column(i)))
     columns = zip(names, codes, strict=True)
@@ -130,7 +135,7 @@ def _read(table: DuckTable, names: Sequence[str]) -> dict[str, Fingerprints]:
 
 
 def _view(
-    engine: DuckDB, study: Study, release: Any, persons: PersonTable, levels: Mapping[str, Levels]
+    engine: Engine, study: Study, release: Any, persons: PersonTable, levels: Mapping[str, Levels]
 ) -> tuple[View, str, list[str]]:
     """What an attacker sees of a release, its name, and what it lacks."""
     if isinstance(release, str | os.PathLike) and Path(release).is_dir():
@@ -167,7 +172,7 @@ def _lacking(names: Sequence[str], study: Study) -> list[str]:
     return [f"Not in the release, and so not attacked: {listing(lost)}."] if lost else []
 
 
-def _population(engine: DuckDB, study: Study, data: Any, view: View, persons: PersonTable) -> Population:
+def _population(engine: Engine, study: Study, data: Any, view: View, persons: PersonTable) -> Population:
     """A table of everybody, by the quasi-identifiers that the release has."""
     names = list(view.quasi)
     table = open_other(engine, study, data, names)

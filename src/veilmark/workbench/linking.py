@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +13,7 @@ import pyarrow.parquet as pq
 from veilmark.classes import ClassTable
 from veilmark.domain import Domain
 from veilmark.engines import sql
-from veilmark.engines.duckdb import DIALECT, DuckDB, DuckTable
+from veilmark.engines.base import Engine, Table
 from veilmark.errors import DataError, HierarchyError, OptionError, StudyError, did_you_mean
 from veilmark.hierarchy import Levels, resolve
 from veilmark.mark.boxes import link_boxes
@@ -38,10 +37,10 @@ class Ground:
     """A release's source, its plan, and the population linked to it; `persons` has everybody who can serve as a decoy: the
     identity columns (`i0`, `i1`, …) and the `class`, in a fixed order."""
 
-    engine: DuckDB
+    engine: Engine
     study: Study
-    source: DuckTable
-    population: DuckTable
+    source: Table
+    population: Table
     identity: tuple[str, ...]
     classes: ClassTable
     people: ClassTable
@@ -56,7 +55,7 @@ class Ground:
     @classmethod
     def prepare(
         cls,
-        engine: DuckDB,
+        engine: Engine,
         study: Study,
         population: Any,
         identity: tuple[str, ...],
@@ -66,7 +65,7 @@ class Ground:
     ) -> Ground:
         """Plan the release and link it; what cannot be released is refused first."""
         source = open_source(engine, study)
-        everybody = open_other(engine, study, population, study.quasi)
+        everybody = open_other(engine, study, population, study.quasi, joined=True)
         check_identity(everybody, identity)
         check_hidden(study, source, identity)
         classes = class_table(source, study)
@@ -148,8 +147,8 @@ class Ground:
         wanted = pa.table([*values, pa.array(self.linked.of_people[raw].astype(np.int64))], [*names, "class"])
         kinds = {c: self.population.columns[c] for c in self.study.quasi}
         known = self.source.name if self.members_known else None
-        with self._registered(wanted) as name:
-            statement = sql.persons(DIALECT, self.population.name, name, kinds, self.identity, known)
+        with self.engine.holding(wanted) as name:
+            statement = sql.persons(self.engine.dialect, self.population.name, name, kinds, self.identity, known)
             return self.population.query(statement)
 
     def _without_namesakes(self, persons: pa.Table) -> pa.Table:
@@ -163,18 +162,8 @@ class Ground:
     def namesakes(self, names: pa.Table, columns: Sequence[str]) -> pa.Table:
         """How many of the population have each of some identities, by some of the identity columns."""
         distinct = names.group_by(names.column_names, use_threads=False).aggregate([])
-        with self._registered(distinct.rename_columns([f"i{i}" for i in range(len(columns))])) as name:
-            return self.population.query(sql.namesakes(DIALECT, self.population.name, name, columns))
-
-    @contextmanager
-    def _registered(self, table: pa.Table) -> Iterator[str]:
-        name = f"{self.population.name}_wanted"
-        self.engine.connection.register(name, table)
-        try:
-            with self.engine.joins_as_written():
-                yield name
-        finally:
-            self.engine.connection.unregister(name)
+        with self.engine.holding(distinct.rename_columns([f"i{i}" for i in range(len(columns))])) as name:
+            return self.population.query(sql.namesakes(self.engine.dialect, self.population.name, name, columns))
 
     def decoys(self, marks: Marks, recipient: int, key: bytes) -> pa.Table:
         """The identity columns of a recipient's decoys, class by class, in the numbers that are planned."""
@@ -238,7 +227,7 @@ class Ground:
         return np.bincount(codes, weights=self.people.size, minlength=len(domain)).astype(np.int64)
 
 
-def check_identity(population: DuckTable, identity: Sequence[str]) -> None:
+def check_identity(population: Table, identity: Sequence[str]) -> None:
     """The columns that say who somebody is."""
     if not identity:
         raise OptionError("Say which columns of the population tell who somebody is: --identity name,birthday.")
@@ -251,7 +240,7 @@ def check_identity(population: DuckTable, identity: Sequence[str]) -> None:
             raise OptionError(f"--identity names '{name}' twice. Name each column once.")
 
 
-def check_hidden(study: Study, source: DuckTable, identity: Sequence[str]) -> None:
+def check_hidden(study: Study, source: Table, identity: Sequence[str]) -> None:
     """No copy may tell who somebody is, by an identity column or by a pseudonym."""
     if study.pseudonyms:
         raise StudyError(

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from veilmark.cells import CellIndex, row_codes
 from veilmark.classes import ClassTable
-from veilmark.engines.duckdb import DuckDB, DuckTable
+from veilmark.engines.base import Engine, Table
 from veilmark.errors import DataError, StudyError
 from veilmark.output import check_table_path, refuse_inputs, written_batches
 from veilmark.privacy.models import class_distance
@@ -71,8 +71,8 @@ def score(
 
 
 def find_published(
-    engine: DuckDB, study: Study, scorer: Scorer, published: Any, skip_unknown: bool
-) -> tuple[DuckTable, Scored, int]:
+    engine: Engine, study: Study, scorer: Scorer, published: Any, skip_unknown: bool
+) -> tuple[Table, Scored, int]:
     """A published table, its records in the source, and how many of them are not there."""
     table = open_other(engine, study, published, scorer.cells.columns)
     return table, *scorer.find(table.group(scorer.cells.columns), table.label, skip_unknown)
@@ -141,7 +141,7 @@ def weights_from_model(
     return model
 
 
-def scorer_of(table: DuckTable, study: Study) -> Scorer:
+def scorer_of(table: Table, study: Study) -> Scorer:
     """The study's source, read and made ready to score against."""
     if not study.sensitive:
         raise StudyError(
@@ -167,7 +167,7 @@ def explain(study: Study, record: Mapping[str, object]) -> RecordScore:
 SCORE_COLUMNS = ("weight", "df_k", "df_l", "df_t", "m", "l_severity", "tkl")
 
 
-def scored_schema(table: DuckTable) -> pa.Schema:
+def scored_schema(table: Table) -> pa.Schema:
     """The columns of a table with its records' scores."""
     clash = [name for name in SCORE_COLUMNS if name in table.columns]
     if clash:
@@ -180,7 +180,7 @@ def scored_schema(table: DuckTable) -> pa.Schema:
     return schema
 
 
-def scored_batches(table: DuckTable, part: Scored) -> Iterator[pa.RecordBatch]:
+def scored_batches(table: Table, part: Scored) -> Iterator[pa.RecordBatch]:
     """The table's rows in their order, each with its factors and record scores."""
     factors = part.factors
     index = CellIndex(factors.cells.codes, factors.cells.domains)

@@ -10,7 +10,8 @@ from typing import Any
 
 from veilmark.classes import ClassTable
 from veilmark.domain import NUMBER
-from veilmark.engines.duckdb import DuckDB, DuckTable
+from veilmark.engines import engine_for
+from veilmark.engines.base import Engine, Table
 from veilmark.errors import DataError, StudyError, did_you_mean
 from veilmark.hierarchy import Levels, resolve
 from veilmark.persons import PersonTable, fold
@@ -24,13 +25,16 @@ def open_study(path: str | os.PathLike[str], threads: int | None = None, memory:
 
 
 @contextmanager
-def engine_of(study: Study) -> Iterator[DuckDB]:
+def engine_of(study: Study) -> Iterator[Engine]:
     """The study's engine, closed at the end."""
-    with DuckDB(study.settings.threads, study.settings.memory) as engine:
+    engine = engine_for(study.source()[0], study.settings.threads, study.settings.memory)
+    try:
         yield engine
+    finally:
+        engine.close()
 
 
-def open_source(engine: DuckDB, study: Study) -> DuckTable:
+def open_source(engine: Engine, study: Study) -> Table:
     """The study's source table, with all the columns that the study names."""
     data, csv = study.source()
     table = engine.open(data, csv)
@@ -40,7 +44,7 @@ def open_source(engine: DuckDB, study: Study) -> DuckTable:
     return table
 
 
-def declare_missing(table: DuckTable, study: Study) -> None:
+def declare_missing(table: Table, study: Study) -> None:
     """The study's codes for missing values mean missing in the table."""
     codes = {name: given for name, given in study.missing.items() if name in table.columns}
     for name, given in codes.items():
@@ -53,7 +57,7 @@ def declare_missing(table: DuckTable, study: Study) -> None:
         table.declare_missing(codes)
 
 
-def fold_persons(engine: DuckDB, study: Study) -> PersonTable:
+def fold_persons(engine: Engine, study: Study) -> PersonTable:
     """The study's source, one row a person."""
     if study.person is None:
         raise StudyError(f"{study.name} names no person column. Add a line such as `person: patient_id`.")
@@ -67,19 +71,22 @@ def fold_persons(engine: DuckDB, study: Study) -> PersonTable:
     return fold(table, study.person, study.quasi, study.sensitive, folding, fill)
 
 
-def open_other(engine: DuckDB, study: Study, data: Any, needed: Sequence[str]) -> DuckTable:
-    """Another table (a file or a frame) that must have some columns; a CSV may be written as the study's source is."""
+def open_other(engine: Engine, study: Study, data: Any, needed: Sequence[str], joined: bool = False) -> Table:
+    """Another table (a file or a frame) that must have some columns; a CSV may be written as the study's source is.
+
+    `joined` says that it will be joined with the study's source.
+    """
     source = os.fspath(data) if isinstance(data, os.PathLike) else data
-    table = engine.open(source)
+    table = engine.open(source, joined=joined)
     form = study.source()[1]
     if form is not None and isinstance(source, str) and not set(needed) <= set(table.columns):
-        table = engine.open(source, form)
+        table = engine.open(source, form, joined)
     check_columns(table, needed, study.name)
     declare_missing(table, study)
     return table
 
 
-def check_columns(table: DuckTable, needed: Sequence[str], why: str) -> None:
+def check_columns(table: Table, needed: Sequence[str], why: str) -> None:
     """Every needed column is there, and holds plain values."""
     lacking = [name for name in needed if name not in table.columns]
     if lacking and len(lacking) == len(needed) > 1:
@@ -100,7 +107,7 @@ def check_columns(table: DuckTable, needed: Sequence[str], why: str) -> None:
         )
 
 
-def class_table(table: DuckTable, study: Study, sensitive: bool = True) -> ClassTable:
+def class_table(table: Table, study: Study, sensitive: bool = True) -> ClassTable:
     """A table's classes by the study's quasi-identifiers, with or without its sensitive attributes."""
     who = study.person
     if who and (lacking := table.missing(who)):

@@ -11,7 +11,7 @@ import numpy as np
 
 from veilmark.cells import Cells
 from veilmark.domain import Domain
-from veilmark.engines.duckdb import DIALECT, DuckTable
+from veilmark.engines.base import Table
 from veilmark.errors import DataError, OptionError, did_you_mean, listing
 from veilmark.hierarchy import resolve
 from veilmark.report import charts, utility_charts
@@ -56,7 +56,7 @@ def view_utility(
 class _Comparison:
     """Two tables, and what has been found out about them."""
 
-    def __init__(self, study: Study, source: DuckTable, release: DuckTable) -> None:
+    def __init__(self, study: Study, source: Table, release: Table) -> None:
         self.study, self.source, self.release = study, source, release
         self.notes: list[str] = []
         names = self._common()
@@ -101,7 +101,8 @@ class _Comparison:
     def _too_long(self, column: str) -> bool:
         if "nested" in (self.source.columns[column], self.release.columns[column]):
             return True
-        statement = f"SELECT count(DISTINCT {DIALECT.name(column)}) AS n FROM {self.source.name}"
+        name = self.source.engine.dialect.name(column)
+        statement = f"SELECT count(DISTINCT {name}) AS n FROM {self.source.name}"
         return int(self.source.query(statement)["n"][0].as_py()) > MOST_VALUES
 
     def _column(self, name: str) -> Column:
@@ -158,7 +159,7 @@ class _Comparison:
 class _Counts:
     """Counts a table's columns by ones and twos: from one grouping by all of them, where records are few."""
 
-    def __init__(self, table: DuckTable, columns: Sequence[str]) -> None:
+    def __init__(self, table: Table, columns: Sequence[str]) -> None:
         self.table, self.records = table, table.count()
         if not self.records:
             raise DataError(f"'{table.label}' has column names but no records.")
