@@ -40,6 +40,7 @@ def secret(rng, names, classes=600, pool=200, covers=0, decoys=2, code=None, key
         "identity": ["voter"],
         "above": ABOVE,
         "classes": EVERY[:, chosen[:classes]].tolist(),
+        "sizes": [5] * classes,
         "covers": rng.permutation(classes)[:count].tolist(),
         "holds": {name: "".join("01"[int(b)] for b in row) for name, row in zip(names, holds, strict=True)},
         "code": None if code is None else {"kind": code.kind, "coalition": code.coalition, "p": code.p.tolist()},
@@ -54,6 +55,9 @@ def secret(rng, names, classes=600, pool=200, covers=0, decoys=2, code=None, key
                 c: [[label, [] if label is None else [f"{label}x", f"{label}y"]] for label in ABOVE[c][0]]
                 for c in COLUMNS
             },
+            "persons": [50] * classes,
+            "pool_persons": [8] * pool,
+            "pool_sizes": [4] * pool,
         },
     }
 

@@ -427,12 +427,13 @@ def test_mondrian_releases_are_traced(run, files):
 
 def test_identity_of_several_columns(run, files):
     arguments = [*RELEASE, "--identity", "name,day,voter", "--decoys", "2"]
-    made = run("release", "study.yaml", *arguments, *BOOK, "-o", "named", "--json")
-    own = run("ledger", "decoys", made["release"], *BOOK, "--json")["decoys"]["bob"]
+    book = ["--ledger", "named.db", "--key", "key"]
+    made = run("release", "study.yaml", *arguments, *book, "-o", "named", "--json")
+    own = run("ledger", "decoys", made["release"], *book, "--json")["decoys"]["bob"]
 
     def claim(columns):
         write_table(pa.Table.from_pylist([{c: d[c] for c in columns} for d in own]), files / "claims.csv")
-        found = run("trace", "--claims", "claims.csv", *BOOK, "--release", made["release"], "--json")
+        found = run("trace", "--claims", "claims.csv", *book, "--release", made["release"], "--json")
         return next(r for r in found["recipients"] if r["name"] == "bob")
 
     whole, part = claim(["name", "day", "voter"]), claim(["name", "day"])
@@ -441,15 +442,16 @@ def test_identity_of_several_columns(run, files):
 
 
 def test_an_identity_column_that_is_published_coarser(run, files):
+    book = ["--ledger", "born.db", "--key", "key"]
     made = run(
-        "release", "study.yaml", *RELEASE, "--identity", "voter,yob", "--decoys", "2", *BOOK, "-o", "born", "--json"
+        "release", "study.yaml", *RELEASE, "--identity", "voter,yob", "--decoys", "2", *book, "-o", "born", "--json"
     )
-    own = run("ledger", "decoys", made["release"], *BOOK, "--json")["decoys"]["bob"]
+    own = run("ledger", "decoys", made["release"], *book, "--json")["decoys"]["bob"]
     people = {p["voter"]: p for p in town().people}
     assert all(d["yob of the person"] == people[d["voter"]]["yob"] for d in own)
     rows = [{c: people[d["voter"]][c] for c in ("voter", "yob")} for d in own]
     write_table(pa.Table.from_pylist(rows), files / "claims.csv")
-    found = run("trace", "--claims", "claims.csv", *BOOK, "--release", made["release"], "--json")
+    found = run("trace", "--claims", "claims.csv", *book, "--release", made["release"], "--json")
     assert (found["accused"], found["recipients"][0]["tail"]) == (["bob"], "exact")
 
 

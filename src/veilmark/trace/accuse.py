@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from veilmark.charted import Charted
 from veilmark.errors import DataError, listing
+from veilmark.trace.elsewhere import chances
 from veilmark.trace.evidence import Marked, Sighting, claimed, sight
 from veilmark.trace.scores import observe, score
-from veilmark.trace.tails import claims_tail, decoy_tail
+from veilmark.trace.tails import claims_tail, decoy_tail, elsewhere_tail
 
 LISTED = 50
 """So many cover classes are listed as evidence."""
@@ -47,7 +49,7 @@ class Suspect:
 
 
 @dataclass(frozen=True)
-class Traced:
+class Traced(Charted):
     """The recipients, the most suspicious first, and those who are named."""
 
     accused: tuple[str, ...]
@@ -55,6 +57,12 @@ class Traced:
     false_accusation: float
     tested: int
     notes: tuple[str, ...] = ()
+
+    def chart(self) -> Any:
+        """The recipients by what speaks against them."""
+        from veilmark.report.trace_chart import evidence
+
+        return evidence(self)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -81,16 +89,25 @@ class _Finding:
 # Claims.
 
 
-def trace_claims(releases: Sequence[Marked], claims: pa.Table, false_accusation: float) -> Traced:
-    """Who gave away what led to these claims: the probability is that of claims drawn at random from the population."""
+def trace_claims(
+    releases: Sequence[Marked], claims: pa.Table, false_accusation: float, others: Sequence[Marked] = ()
+) -> Traced:
+    """Who gave away what led to these claims: the probability is that of claims drawn at random from the population, or made
+    with copies of other releases, of these or of `others`."""
     found: list[_Finding] = []
     notes = []
     for marked in releases:
-        hits = claimed(marked, claims)
+        elsewhere = chances(marked, [*releases, *others])
+        hits = claimed(marked, claims, elsewhere)
         if hits is None:
             notes.append(_nothing_shared(marked, (*marked.identity, *marked.columns)))
             continue
         found += [_by_claims(marked, name, kinds) for name, kinds in hits.items()]
+        if doubtful := sum(int((of > 0).sum()) for of in elsewhere.values()):
+            notes.append(
+                f"Release {marked.release}: {doubtful:,} of its decoys may be in classes that other releases show to "
+                "others. They count for less, as claims may have come from there."
+            )
     _check_any(found, notes, "claims")
     return _ranked(found, false_accusation, notes)
 
@@ -101,6 +118,9 @@ def _by_claims(marked: Marked, name: str, kinds: Sequence[Any]) -> _Finding:
     for seen in kinds:
         claims, reach = (min(n, marked.population) for n in (seen.claims, seen.reach))
         tail = claims_tail(min(seen.hits, claims, reach), claims, reach, marked.population)
+        if seen.chances.any():
+            tail = max(tail, elsewhere_tail(seen.hits, seen.chances + claims / marked.population))
+            exact = False
         p = min(p, len(kinds) * tail)
         exact &= seen.exact
         evidence += [{"kind": "decoy claimed", **row} for row in seen.evidence]

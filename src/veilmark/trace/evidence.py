@@ -38,7 +38,8 @@ class Marked:
     j), `pool_codes` those that decoys were drawn from; `drawn[i, j]` says whether recipient i got class j of the pool.
     `decoys` are the persons by recipient, and `reach` how many of the population agree with any of a recipient's decoys: in
     a column, or (`linked`) in all quasi-identifiers. `covered[column]` are the values that the decoys' labels stand for
-    (None: all).
+    (None: all). `class_chance` and `pool_chance` are the shares of the persons of a class who are claimed where each of its
+    records is linked to one of them.
     """
 
     release: str
@@ -57,6 +58,8 @@ class Marked:
     linked: Mapping[str, int]
     reach: Mapping[str, Mapping[str, int]]
     covered: Mapping[str, Mapping[str | None, Sequence[str] | None]]
+    class_chance: np.ndarray
+    pool_chance: np.ndarray
 
     @classmethod
     def of(cls, release: str, secret: Mapping[str, Any]) -> Marked:
@@ -85,6 +88,8 @@ class Marked:
             claims["linked"],
             claims["reach"],
             {column: dict(pairs) for column, pairs in claims["covered"].items()},
+            np.minimum(np.array(secret["sizes"]) / np.maximum(claims["persons"], 1), 1.0),
+            np.minimum(np.array(claims["pool_sizes"]) / np.maximum(claims["pool_persons"], 1), 1.0),
         )
 
     @property
@@ -195,17 +200,22 @@ def _read(text: pa.Array, above: Sequence[Sequence[str | None]]) -> _Read | None
 @dataclass(frozen=True, eq=False)
 class Hits:
     """What claims of one kind say of a recipient: of so many `claims`, `hits` agree with its decoys, as would `reach` of the
-    population, or no more (not `exact`). `evidence` are the decoys that are claimed."""
+    population, or no more (not `exact`). `evidence` are the decoys that are claimed. `chances` are those with which each
+    decoy would be claimed by holders of other releases."""
 
     claims: int
     hits: int
     reach: int
     exact: bool
     evidence: tuple[Mapping[str, Any], ...]
+    chances: np.ndarray
 
 
-def claimed(marked: Marked, claims: pa.Table) -> dict[str, list[Hits]] | None:
+def claimed(
+    marked: Marked, claims: pa.Table, elsewhere: Mapping[str, np.ndarray] | None = None
+) -> dict[str, list[Hits]] | None:
     """For each recipient, how the claims agree with its decoys; None where they share no column with the release.
+    `elsewhere` are the chances by which each recipient's decoys would be claimed by holders of other releases.
 
     A claim that gives all identity columns is about a person, whatever else it gives. Any other is about all persons who
     agree with it in the columns that there are: quasi-identifiers as published or as the population has them, and identity
@@ -224,7 +234,8 @@ def claimed(marked: Marked, claims: pa.Table) -> dict[str, list[Hits]] | None:
         kinds.append((_distinct(texts.select(list(marked.identity)).filter(pa.array(named))), True))
     if looks and not named.all():
         kinds.append((texts.select(looks).filter(pa.array(~named)), False))
-    found = [_compare(marked, table, of_persons) for table, of_persons in kinds]
+    nowhere = {name: np.zeros(len(marked.decoys[name])) for name in marked.names}
+    found = [_compare(marked, table, of_persons, elsewhere or nowhere) for table, of_persons in kinds]
     return {name: [hits[name] for hits in found] for name in marked.names}
 
 
@@ -232,17 +243,21 @@ def _distinct(table: pa.Table) -> pa.Table:
     return table.group_by(table.column_names, use_threads=False).aggregate([])
 
 
-def _compare(marked: Marked, claims: pa.Table, of_persons: bool) -> dict[str, Hits]:
+def _compare(
+    marked: Marked, claims: pa.Table, of_persons: bool, elsewhere: Mapping[str, np.ndarray]
+) -> dict[str, Hits]:
     """How claims of one kind agree with decoys. Persons may look alike where they are not named: then all rows count as
-    claims, and rows that are the same as one hit."""
+    claims, rows that are the same as one hit, and decoys that may be in others' copies of other releases for nothing."""
     decoys = [row for name in marked.names for row in marked.decoys[name]]
     owner = np.repeat(np.arange(len(marked.names)), [len(marked.decoys[name]) for name in marked.names])
+    chances = np.concatenate([np.empty(0), *(elsewhere[name] for name in marked.names)])
+    counts = np.ones(len(decoys), dtype=bool) if of_persons else chances == 0
     columns = [_Agreement.of(marked, c, decoys, of_persons) for c in claims.column_names]
     codes = np.array([of.read(claims.column(c)) for of, c in zip(columns, claims.column_names, strict=True)])
     codes = np.unique(codes[:, np.all(codes >= 0, axis=0)], axis=1)
     hits, seen = np.zeros(len(marked.names), dtype=np.int64), np.zeros(len(decoys), dtype=bool)
     for some in np.array_split(codes, codes.shape[1] * len(decoys) // BLOCK + 1, axis=1):
-        agree = np.ones((some.shape[1], len(decoys)), dtype=bool)
+        agree = np.tile(counts, (some.shape[1], 1))
         for of, code in zip(columns, some, strict=True):
             agree &= of.fits[code]
         seen |= agree.any(axis=0)
@@ -251,7 +266,8 @@ def _compare(marked: Marked, claims: pa.Table, of_persons: bool) -> dict[str, Hi
     for i, name in enumerate(marked.names):
         reach, exact = _reach(marked, name, claims.column_names, of_persons)
         evidence = tuple(decoys[j] for j in np.flatnonzero(seen & (owner == i)))
-        found[name] = Hits(len(claims), int(hits[i]), reach, exact, evidence)
+        own = chances[owner == i] if of_persons else np.empty(0)
+        found[name] = Hits(len(claims), int(hits[i]), reach, exact, evidence, own)
     return found
 
 

@@ -157,3 +157,10 @@ def _log_comb(n: int, k: int) -> float:
 def claims_tail(decoys_claimed: int, claims: int, decoys: int, population: int) -> float:
     """P(at least so many of a recipient's `decoys` are claimed), had the claims been drawn at random: exact."""
     return decoy_tail(decoys_claimed, claims, decoys, population)
+
+
+def elsewhere_tail(decoys_claimed: int, chances: np.ndarray) -> float:
+    """P(at least so many of a recipient's decoys are claimed), each with its own chance at most: Chernoff's bound, which
+    also holds where a claim of one makes that of another less likely, as in a class of which so many are claimed."""
+    likely = np.minimum(chances, 1.0)
+    return float(Null.of(np.ones(len(likely), dtype=np.int64), likely).chernoff(np.array([decoys_claimed]))[0])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,18 +20,27 @@ from veilmark.errors import DataError, HierarchyError, OptionError, StudyError, 
 from veilmark.hierarchy import Levels, resolve
 from veilmark.mark.boxes import link_boxes
 from veilmark.mark.discover import Linked, link, suppressed_classes, union_domain
-from veilmark.mark.plan import Marking, Marks, candidate_pool, keyed_order, riskiest
-from veilmark.mark.plant import Rows
+from veilmark.mark.plan import Marking, Marks, candidate_pool, keyed_order, riskiest, room
+from veilmark.mark.plant import HeldCopies, Rows
 from veilmark.privacy.models import PrivacyModel
 from veilmark.study import Study
+from veilmark.trace.elsewhere import used_before
+from veilmark.trace.evidence import Marked
 from veilmark.utility.covers import read_labels
 from veilmark.utility.loss import NodeLoss
 from veilmark.veil.anonymize import Plan
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
-from veilmark.veil.recoding import full_domain
+from veilmark.veil.recoding import Recoding, full_domain
 from veilmark.workbench.anonymizing import follow_distances, is_number, planned, published_columns
 from veilmark.workbench.sources import class_table, open_other, open_source, resolve_quasi
+
+
+class Copies(Protocol):
+    """Writes the recipients' copies."""
+
+    def write(self, recipient: int, path: Path) -> None:
+        """Write one recipient's copy, CSV or Parquet by the suffix."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +111,14 @@ class Ground:
         changed = replace(self, linked=self.linked.without(chosen), spared=spared)
         made = replace(self.plan, suppressed=self.plan.suppressed + spared, loss=changed._loss(method))
         return replace(changed, plan=made)._with_persons(marking.k)
+
+    def sparing(self, earlier: Sequence[Marked], marking: Marking) -> tuple[Linked, bool]:
+        """Without candidates in classes that held decoys before: a claim should point to one recipient of one release. And
+        whether enough are left; otherwise they are all there."""
+        used = used_before(self.linked.columns, self.above(), self.linked.codes, earlier)
+        left = replace(self.linked, outside=np.where(used, 0, room(self.linked)))
+        enough = len(candidate_pool(left, marking)) >= marking.decoys * len(marking.recipients)
+        return (left if enough else self.linked), enough
 
     def _loss(self, method: Ola) -> dict[str, float]:
         """The loss of what is released, by every metric."""
@@ -183,17 +202,31 @@ class Ground:
         gone = np.zeros(len(self.classes), dtype=bool) if recoding.local else suppressed_classes(self.classes, recoding)
         return histogram.take(~gone).overall
 
+    @contextmanager
+    def copies(self, marks: Marks, key: bytes) -> Iterator[Copies]:
+        """What writes the recipients' copies: the engine, where it can, so that nobody holds the rows."""
+        by_engine = getattr(self.source, "copies", None)
+        if by_engine is None:
+            yield HeldCopies(self.rows(), marks, key)
+            return
+        columns = published_columns(self.study, self.source)
+        with by_engine(self._whole_recoding(), columns, marks, key) as made:
+            yield made
+
+    def _whole_recoding(self) -> Recoding:
+        """The release's labels for all of the source's rows, suppressed ones too."""
+        recoding = self.plan.recoding
+        if recoding.local:
+            return recoding
+        node = [recoding.levels[c] for c in self.study.quasi]
+        nothing = np.empty((len(node), 0), dtype=np.int32)
+        return full_domain(self.study.quasi, self.domains, self.levels, node, nothing).on(self.classes.domains)
+
     def rows(self) -> Rows:
         """All of the source's rows, suppressed ones too."""
-        recoding = self.plan.recoding
-        if not recoding.local:
-            node = [recoding.levels[c] for c in self.study.quasi]
-            nothing = np.empty((len(node), 0), dtype=np.int32)
-            whole = full_domain(self.study.quasi, self.domains, self.levels, node, nothing)
-            recoding = whole.on(self.classes.domains)
         columns = published_columns(self.study, self.source)
         file = self.engine.scratch(".parquet")
-        self.source.write_recoded(recoding, columns, file)
+        self.source.write_recoded(self._whole_recoding(), columns, file)
         owner = self.linked.find(pq.read_table(file, columns=self.study.quasi))
         if (owner < 0).any():
             raise DataError(f"'{self.source.label}' changed while it was being read. Try again.")

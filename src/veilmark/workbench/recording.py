@@ -105,7 +105,17 @@ def _claims(ground: Ground, marks: Marks, people: Sequence[pa.Table]) -> dict[st
         for name, own in zip(names, _namesakes(ground, column, people), strict=True):
             reach[name].setdefault(column, own)
     known = {name: int(linked.population[of].sum()) for name, of in zip(names, marks.decoys, strict=True)}
-    return {"linked": known, "reach": reach, "covered": covered}
+    sizes = np.zeros(len(marks.pool), dtype=np.int64)
+    for classes, records in zip(marks.decoys, marks.sizes, strict=True):
+        sizes[np.searchsorted(marks.pool, classes)] = records
+    return {
+        "linked": known,
+        "reach": reach,
+        "covered": covered,
+        "persons": linked.population[linked.published > 0].tolist(),
+        "pool_persons": linked.population[marks.pool].tolist(),
+        "pool_sizes": sizes.tolist(),
+    }
 
 
 def _listed(text: pa.Array, values: np.ndarray) -> list[str] | None:

@@ -12,16 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from veilmark import progress
+from veilmark.engines.duckdb import DuckDB
 from veilmark.errors import OptionError, StudyError, did_you_mean
+from veilmark.ledger import Key, Ledger
 from veilmark.ledger.publish import check_target, publishing
 from veilmark.mark.code import derive
 from veilmark.mark.discover import Feasibility, feasibility
 from veilmark.mark.plan import Marking, Marks, plan_marks
-from veilmark.mark.plant import Rows, copy_of, donors
-from veilmark.output import write_table
 from veilmark.privacy.models import (
     Alpha,
     DistinctL,
@@ -34,13 +33,14 @@ from veilmark.privacy.models import (
 )
 from veilmark.study import Study
 from veilmark.trace.accuse import best_probability
+from veilmark.trace.evidence import Marked
 from veilmark.veil.anonymize import all_models
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
 from veilmark.veil.verify import check_release, verify
 from veilmark.workbench.anonymizing import follow_distances, measure_release
 from veilmark.workbench.ledger import open_to_publish
-from veilmark.workbench.linking import Ground, check_identity
+from veilmark.workbench.linking import Copies, Ground, check_identity
 from veilmark.workbench.recording import public_entry, secret_entry
 from veilmark.workbench.sources import engine_of
 from veilmark.yamlfile import read_yaml
@@ -48,6 +48,11 @@ from veilmark.yamlfile import read_yaml
 __all__ = ["Copy", "Job", "Released", "Terms", "check_identity", "file_names", "read_terms", "release"]
 
 File = str | os.PathLike[str]
+
+CROWDED = (
+    "Too few classes are left that held no decoys in earlier releases of this ledger, so that some are used again. Claims "
+    "about them may point to several recipients and count for less; leaked files do not."
+)
 
 KEPT = (KAnonymity, DistinctL, EntropyL, RecursiveL, Alpha, TCloseness)
 """The models that copies keep: a decoy class takes all values of a released class, and so is as diverse."""
@@ -169,16 +174,32 @@ def release(
         if target is None:
             return _result(ground, marks, [Copy.planned(marks, i, file) for i, file in enumerate(files)])
         book, secret_key = open_to_publish(*target[:2])
+        linked, fresh = ground.sparing(_earlier(book, secret_key, seed, job.marking.recipients), job.marking)
         own = release_key(secret_key.subkey("release"), seed, job.marking.recipients)
-        marks = plan_marks(ground.linked, job.marking, own, whole)
+        marks = plan_marks(linked, job.marking, own, whole)
         made = [Copy.planned(marks, i, file) for i, file in enumerate(files)]
         people = [ground.decoys(marks, i, own) for i in range(len(made))]
         public, secret = public_entry(job, ground, models, made, seed), secret_entry(ground, marks, people)
-        rows = ground.rows()
-    with publishing(book, secret_key, target[2], public, secret) as doing:
-        _write_copies(doing.folder, ground, models, marks, made, rows, own)
+        with (
+            ground.copies(marks, own) as copies,
+            publishing(book, secret_key, target[2], public, secret) as doing,
+        ):
+            _write_copies(doing.folder, ground, models, made, copies)
     finished = [replace(copy, file=str(Path(target[2]) / copy.file)) for copy in made]
-    return replace(_result(ground, marks, finished), release=doing.release, folder=str(target[2]))
+    result = _result(ground, marks, finished)
+    notes = result.notes if fresh else (*result.notes, CROWDED)
+    return replace(result, release=doing.release, folder=str(target[2]), notes=notes)
+
+
+def _earlier(book: Ledger, key: Key, seed: str, recipients: Sequence[str]) -> list[Marked]:
+    """The marks of earlier releases, up to when this same one was first made: it is to be the same again."""
+    found = []
+    for release in book.releases():
+        if release.public["parameters"]["seed"] == seed and release.recipients == list(recipients):
+            break
+        if release.status == "published":
+            found.append(Marked.of(release.id, book.secrets(release.id, key)))
+    return found
 
 
 def release_key(secret: bytes, seed: str, recipients: Sequence[str]) -> bytes:
@@ -242,29 +263,22 @@ def read_terms(path: File, recipients: Sequence[str]) -> dict[str, Terms]:
 
 
 def _write_copies(
-    folder: Path,
-    ground: Ground,
-    models: Sequence[PrivacyModel],
-    marks: Marks,
-    made: Sequence[Copy],
-    rows: Rows,
-    key: bytes,
+    folder: Path, ground: Ground, models: Sequence[PrivacyModel], made: Sequence[Copy], copies: Copies
 ) -> None:
     promised = follow_distances(ground.study, ground.classes, models)
     done = 0
     with progress.step("Writing copies", lambda: done / len(made)), ThreadPoolExecutor(1) as beside:
         checks = []
         for i, copy in enumerate(made):
-            table = copy_of(rows, marks, i, donors(rows, marks, i, key), key)
-            write_table(table, folder / copy.file)
-            kept = [_widened(m, table, ground) for m in promised]
-            checks.append(beside.submit(_measure, folder / copy.file, ground, kept, copy))
+            copies.write(i, folder / copy.file)
+            checks.append(beside.submit(_measure, folder / copy.file, ground, promised, copy))
             done += 1
         for check in checks:
             check.result()
 
 
 def _measure(path: Path, ground: Ground, models: Sequence[PrivacyModel], copy: Copy) -> None:
+    models = [_widened(m, path, ground) for m in models]
     study, expected = ground.study, (copy.records, int((ground.linked.published > 0).sum()) + copy.classes_more)
     if any(m.attribute is not None for m in models):
         measure_release(path, study, models, ground.classes, expected)
@@ -275,14 +289,17 @@ def _measure(path: Path, ground: Ground, models: Sequence[PrivacyModel], copy: C
     check_release(found, *expected, limits)
 
 
-def _widened(model: PrivacyModel, table: pa.Table, ground: Ground) -> PrivacyModel:
+def _widened(model: PrivacyModel, path: Path, ground: Ground) -> PrivacyModel:
     """t-closeness compares with the whole table, from which a copy differs: no class of it can be farther from the copy than
     from the release by more than these two are apart (the triangle inequality)."""
     if not isinstance(model, TCloseness):
         return model
-    histogram = ground.classes.histograms[model.attribute]
-    codes = histogram.domain.codes_of(table.column(model.attribute).combine_chunks())
-    own = np.bincount(codes, minlength=len(histogram.domain)) / max(len(codes), 1)
+    settings = ground.study.settings
+    with DuckDB(settings.threads, settings.memory) as engine:
+        found = engine.open(f"{path}/*{path.suffix}" if path.is_dir() else path).group([model.attribute])
+    domain = ground.classes.histograms[model.attribute].domain
+    codes = domain.codes_of(found.domains[0].text)[found.codes[0]]
+    own = np.bincount(codes, weights=found.records, minlength=len(domain)) / max(found.records.sum(), 1)
     released = ground.released(model.attribute)
     apart = float(np.abs(own - released / max(released.sum(), 1)).sum() / 2)
     return replace(model, t=min(model.t + apart, 1.0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -33,21 +33,29 @@ def trace(
         raise OptionError(
             f"The probability of a false accusation must lie between 0 and 1, not {false_accusation:g}. Try 1e-6."
         )
-    marked = _marked(ledger, key, release)
+    everything = _marked(ledger, key)
+    if release is not None:
+        open_to_read(ledger).release(release)
+    marked = [m for m in everything if release in (None, m.release)]
+    if not marked:
+        which = (
+            f"Release '{release}' was not published" if release else f"The ledger '{ledger}' has no published release"
+        )
+        raise OptionError(f"{which}, so there is nothing to trace.")
     with DuckDB() as engine:
         table = engine.open(claims if file is None else file)
         if not table.count():
             raise DataError(f"'{table.label}' has column names but no records, so there is nothing to trace.")
         if file is None:
             columns = (c for m in marked for c in (*m.identity, *m.columns))
-            return trace_claims(marked, _columns(table, columns, "SELECT"), false_accusation)
+            return trace_claims(marked, _columns(table, columns, "SELECT"), false_accusation, everything)
         # Of a leak, only the distinct combinations of quasi-identifiers matter.
         columns = (c for m in marked for c in m.columns)
         return trace_file(marked, _columns(table, columns, "SELECT DISTINCT"), false_accusation)
 
 
-def _marked(ledger: File, key: File, release: str | None) -> Sequence[Marked]:
-    """What the ledger knows of a release, or of all. A ledger that was changed is no evidence."""
+def _marked(ledger: File, key: File) -> list[Marked]:
+    """What the ledger knows of all releases. A ledger that was changed is no evidence."""
     found = verify(ledger, key)
     if not found.ok:
         raise DataError(
@@ -56,16 +64,7 @@ def _marked(ledger: File, key: File, release: str | None) -> Sequence[Marked]:
         )
     book = open_to_read(ledger)
     secret_key = key_of(book, key)
-    wanted = book.releases() if release is None else [book.release(release)]
-    names = [r.id for r in wanted if r.status == "published"]
-    if not names:
-        which = (
-            f"Release '{release}' was not published"
-            if release
-            else f"The ledger '{book.label}' has no published release"
-        )
-        raise OptionError(f"{which}, so there is nothing to trace.")
-    return [Marked.of(name, book.secrets(name, secret_key)) for name in names]
+    return [Marked.of(r.id, book.secrets(r.id, secret_key)) for r in book.releases() if r.status == "published"]
 
 
 def _columns(table: DuckTable, columns: Iterable[str], verb: str) -> pa.Table:
