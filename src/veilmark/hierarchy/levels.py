@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilmark.charted import Charted
 from veilmark.domain import Domain
 from veilmark.errors import HierarchyError, listing
 
@@ -25,7 +26,7 @@ Whole: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Levels:
+class Levels(Charted):
     """A hierarchy resolved on a domain.
 
     `labels` are the distinct labels of each level, those of level 0 the domain's own texts. `codes` give, for
@@ -37,6 +38,12 @@ class Levels:
 
     def __repr__(self) -> str:
         return f"Levels({' → '.join(str(len(labels)) for labels in self.labels)} labels)"
+
+    def chart(self) -> Any:
+        """The tree of labels."""
+        from veilmark.report.hierarchy_chart import tree
+
+        return tree(self)
 
     @property
     def height(self) -> int:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
+from veilmark.charted import Charted
 from veilmark.classes import ClassTable
 from veilmark.errors import OptionError, StudyError, listing
 from veilmark.hierarchy import Levels
 from veilmark.privacy import closeness, diversity, risk
 from veilmark.privacy.population import Uniques, population_uniques
 from veilmark.privacy.risk import Risk
+
+MANY = 1024
+"""Classes smaller than that are counted without sorting them."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +73,10 @@ class Risks:
 
 
 @dataclass(frozen=True)
-class Measures:
+class Measures(Charted):
     """The privacy of a table as it stands. A class's size counts persons where the study names them.
 
-    `unseen` are the table's columns that the study does not name.
+    `unseen` are the table's columns that the study does not name; `class_sizes` says how many classes have each size.
     """
 
     records: int
@@ -84,6 +88,13 @@ class Measures:
     risk: Risks
     missing: dict[str, int]
     unseen: tuple[str, ...] = ()
+    class_sizes: Mapping[int, int] = field(default_factory=dict, repr=False)
+
+    def chart(self) -> Any:
+        """The sizes of the classes, and the risk that they mean."""
+        from veilmark.report.class_charts import measures
+
+        return measures(self)
 
     def to_dict(self) -> dict[str, Any]:
         """As the command line prints it with --json."""
@@ -131,7 +142,17 @@ def measure_classes(
         attributes={name: _measure_attribute(classes, name, how) for name, how in sensitive.items()},
         risk=measure_risk(classes, population, population_size, threshold),
         missing=_missing(classes),
+        class_sizes=count_sizes(classes.size),
     )
+
+
+def count_sizes(size: np.ndarray) -> dict[int, int]:
+    """How many classes have each size, in ascending order. There are few different ones: at most about √(2·records)."""
+    few = np.bincount(np.minimum(size, MANY), minlength=MANY + 1)
+    few[MANY] = 0
+    sizes, counts = np.unique(size[size >= MANY], return_counts=True)
+    small = np.flatnonzero(few)
+    return dict(zip([*small.tolist(), *sizes.tolist()], [*few[small].tolist(), *counts.tolist()], strict=True))
 
 
 def _measure_attribute(classes: ClassTable, name: str, how: Sensitive) -> AttributeMeasures:

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from veilmark.attack import AttackResult
-from veilmark.report.charts import BLUE, ORANGE, _altair
+from veilmark.report.charts import BLUE, INK, ORANGE, WIDTH, _altair, table, theme, titled
 
 if TYPE_CHECKING:
     import altair as alt
-
-INK = "#111111"
 
 
 def attacks(found: Mapping[str, AttackResult], title: str = "Attacks on the release") -> alt.Chart:
@@ -30,16 +28,21 @@ def attacks(found: Mapping[str, AttackResult], title: str = "Attacks on the rele
         for name, result in found.items()
         if result.targets
     ]
-    base = alt.Chart(alt.Data(values=rows))
+    base = alt.Chart(table(rows))
     down = alt.Y("attack:N", sort=None, title=None)
     scale = alt.Scale(domain=[0, 1])
-    across = alt.X("success:Q", title="success", scale=scale, axis=alt.Axis(format="%"))
+    words = "targets found out"
+    across = alt.X("success:Q", title=words, scale=scale, axis=alt.Axis(format="%"))
     colours = alt.Scale(domain=["surely better than guessing", "not surely better"], range=[ORANGE, BLUE])
     bars = base.mark_bar().encode(
         y=down, x=across, color=alt.Color("kind:N", scale=colours, legend=alt.Legend(title=None, orient="bottom"))
     )
-    intervals = base.mark_rule(color=INK).encode(y=down, x=alt.X("low:Q", scale=scale, title="success"), x2="high:Q")
-    controls = base.mark_tick(color=INK, thickness=3).encode(y=down, x=alt.X("control:Q", scale=scale, title="success"))
+    intervals = base.mark_rule(color=INK).encode(y=down, x=alt.X("low:Q", scale=scale, title=words), x2="high:Q")
+    controls = base.mark_tick(color=INK, thickness=3).encode(y=down, x=alt.X("control:Q", scale=scale, title=words))
     labels = base.mark_text(align="left", dx=6).encode(y=down, x=alt.X("high:Q", scale=scale), text="text:N")
-    subtitle = "Bars: share of targets, with 95 % intervals. Ticks: guessing from the release's marginals alone."
-    return (bars + intervals + controls + labels).properties(title=alt.Title(title, subtitle=subtitle), width=420)
+    chart = titled(
+        (bars + intervals + controls + labels).properties(width=WIDTH),
+        title,
+        "Bars: share of targets, with 95 % intervals. Ticks: guessing from the release's marginals alone.",
+    )
+    return theme(chart, f"{title}: the share of targets that each finds out, beside guessing.")

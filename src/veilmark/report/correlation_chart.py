@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from veilmark.report.charts import _altair
+from veilmark.report.charts import INK, _altair, table, theme, titled
 from veilmark.veil.correlation import Correlation, Correlations
 
 if TYPE_CHECKING:
     import altair as alt
 
-INK = "#111111"
 NAMES = {"v": "V", "eta": "η", "r": "r"}
 
 
@@ -20,17 +20,27 @@ def heat_map(found: Correlations) -> alt.Chart:
     names = list(found.names)
     rows = [row for pair in found.pairs for row in _squares(pair)]
     across = alt.X("first:N", sort=names, title=None, axis=alt.Axis(labelAngle=-45))
-    base = alt.Chart(alt.Data(values=rows)).encode(x=across, y=alt.Y("second:N", sort=names, title=None))
+    base = alt.Chart(table(rows)).encode(x=across, y=alt.Y("second:N", sort=names, title=None))
     scale = alt.Scale(domain=[0, 1], scheme="greys")
     squares = base.mark_rect().encode(color=alt.Color("strength:Q", scale=scale, title="strength"))
     ink = alt.condition("datum.strength > 0.5", alt.value("white"), alt.value(INK))
     large = base.mark_text(dy=-6, fontSize=12).encode(text="corrected:N", color=ink)
     small = base.mark_text(dy=9, fontSize=9).encode(text="plain:N", color=ink)
-    title = alt.Title(
+    chart = titled(
+        (squares + large + small).properties(width=alt.Step(96), height=alt.Step(48)),
         "Correlation of sensitive attributes",
-        subtitle="V: two categories, η: number and category, r: two numbers; below, without bias correction.",
+        "V: two categories, η: number and category, r: two numbers; below, without bias correction.",
     )
-    return (squares + large + small).properties(title=title, width=alt.Step(96), height=alt.Step(48))
+    return theme(chart, f"How strongly each two of {len(names)} sensitive attributes go together.")
+
+
+def correlations_of(facts: Mapping[str, Any]) -> Correlations:
+    """Correlations out of what a release keeps of them."""
+    pairs = [
+        Correlation(p["first"], p["second"], p["measure"], p[p["measure"]], p[f"{p['measure']}_corrected"], p.get("f"))
+        for p in facts["pairs"]
+    ]
+    return Correlations(tuple(facts["attributes"]), tuple(pairs))
 
 
 def _squares(pair: Correlation) -> list[dict[str, Any]]:

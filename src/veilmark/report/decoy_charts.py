@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from veilmark.mark.reports import Detectability, Reports
-from veilmark.report.charts import BLUE, _altair
+from veilmark.report.charts import BLUE, GREY, INK, ORANGE, _altair, no_data, table, theme, titled
 
 if TYPE_CHECKING:
     import altair as alt
@@ -19,11 +19,21 @@ def reports(found: Sequence[Reports], title: str = "Decoys for the release") -> 
     """Both figures for one's own settings."""
     curves = [("candidates", of.k, of.suppression, of.detectability) for of in found]
     bars = [(f"k = {of.k}, {percent(of.suppression)} suppressed", of.detectability) for of in found]
-    return _altair().vconcat(risk_curves(curves), size_bars(bars)).properties(title=title)
+    chart = _altair().vconcat(_risk_curves(curves), _size_bars(bars))
+    return theme(titled(chart, title), f"{title}: their risks, and how many classes of the release are of their size.")
 
 
 def risk_curves(found: Sequence[Curve]) -> alt.Chart:
     """The candidates' risks in ascending order, a line a setting; both axes are logarithmic."""
+    return theme(_risk_curves(found), "Risks of candidate decoy classes, in multiples of the release's highest.")
+
+
+def size_bars(found: Sequence[tuple[str, Detectability]]) -> alt.Chart:
+    """How many classes of the release there are of each size, a panel a release: a decoy class hides among its like."""
+    return theme(_size_bars(found), "How many classes of the release there are of each size.")
+
+
+def _risk_curves(found: Sequence[Curve]) -> Any:
     alt = _altair()
     rows = [
         {
@@ -36,26 +46,31 @@ def risk_curves(found: Sequence[Curve]) -> alt.Chart:
         for rank, multiple in of.curve
     ]
     log = alt.Scale(type="log")
-    limits = alt.Scale(domain=[percent(s) for s in sorted({s for _, _, s, of in found if of.curve})])
+    if not rows:
+        return no_data("Risk multiplication: there is no candidate class")
+    limits = [percent(s) for s in sorted({s for _, _, s, of in found if of.curve})]
+    colours = alt.Scale(domain=limits, range=[(BLUE, ORANGE, GREY, INK)[i % 4] for i in range(len(limits))])
+    legend = alt.Legend(title="lines: suppressed at most", orient="bottom")
     lines = (
         alt.Chart()
         .mark_line(interpolate="step-before")
         .encode(
             x=alt.X("classes:Q", scale=log, title="candidate classes, least risky first"),
             y=alt.Y("multiple:Q", scale=log, title="times the release's highest risk"),
-            color=alt.Color("suppression:N", scale=limits, title="suppressed at most"),
-            strokeDash=alt.StrokeDash("suppression:N", scale=limits, title="suppressed at most"),
+            color=alt.Color("suppression:N", scale=colours, legend=legend),
+            strokeDash=alt.StrokeDash("suppression:N", scale=alt.Scale(domain=limits), legend=legend),
         )
         .properties(width=220, height=160)
     )
     panels = list(dict.fromkeys(row["panel"] for row in rows))
-    layered = alt.layer(lines, data=alt.Data(values=rows))
+    layered = alt.layer(lines, data=table(rows))
     chart = layered.facet(facet=alt.Facet("panel:N", sort=panels, title=None), columns=3)
-    return chart.properties(title=alt.Title("Risk multiplication", subtitle="minLink over the class's persons"))
+    return titled(
+        chart, "Risk multiplication", "How many times the release's highest risk each candidate class would bring."
+    )
 
 
-def size_bars(found: Sequence[tuple[str, Detectability]]) -> alt.Chart:
-    """How many classes of the release there are of each size, a panel a release: a decoy class hides among its like."""
+def _size_bars(found: Sequence[tuple[str, Detectability]]) -> Any:
     alt = _altair()
     rows = [
         {
@@ -72,10 +87,10 @@ def size_bars(found: Sequence[tuple[str, Detectability]]) -> alt.Chart:
     )
     bars = base.mark_bar(color=BLUE)
     labels = base.mark_text(dy=-6, fontSize=9).encode(text=alt.Text("classes:Q", format=","))
-    panel = alt.layer(bars, labels, data=alt.Data(values=rows)).properties(width=240, height=160)
+    panel = alt.layer(bars, labels, data=table(rows)).properties(width=240, height=160)
     names = list(dict.fromkeys(name for name, _ in found))
     chart = panel.facet(facet=alt.Facet("panel:N", sort=names, title=None), columns=3)
-    return chart.resolve_scale(x="independent", y="independent").properties(title="Sizes of the release's classes")
+    return titled(chart.resolve_scale(x="independent", y="independent"), "Sizes of the release's classes")
 
 
 def percent(share: float) -> str:

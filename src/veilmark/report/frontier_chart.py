@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from veilmark.report.charts import BLUE, GREY, ORANGE, _altair
+from veilmark.report.charts import BLUE, GREY, INK, ORANGE, _altair, table, theme, titled
 
 if TYPE_CHECKING:
     import altair as alt
 
     from veilmark.workbench.comparing import Compared, Tried
 
-INK = "#111111"
 LINKED, UNLINKED = "linked: values go with quasi-identifiers", "not linked"
 ALL, AMONG = "frontier of all", "frontier of the linked"
 LINE, LETTER = 0.045, 0.012
@@ -34,10 +33,10 @@ def frontier(result: Compared) -> alt.Chart:
     across = alt.X("loss:Q", title="loss: mean of quasi-identifiers and sensitive attributes", axis=_percent(alt))
     up = alt.Y("risk:Q", title="risk: largest gain of an attack over guessing", axis=_percent(alt))
     whole = alt.Legend(labelLimit=400, orient="bottom", direction="vertical")
-    drawn = alt.Chart(alt.Data(values=lines)).mark_line(interpolate="step-after", color=GREY)
+    drawn = alt.Chart(table(lines)).mark_line(interpolate="step-after", color=GREY)
     dashes = alt.Scale(domain=[ALL, AMONG], range=[[1, 0], [5, 4]])
     drawn = drawn.encode(x=across, y=up, strokeDash=alt.StrokeDash("line:N", scale=dashes, title=None, legend=whole))
-    base = alt.Chart(alt.Data(values=points))
+    base = alt.Chart(table(points))
     bars = base.mark_rule(color=INK).encode(x=across, y=alt.Y("low:Q"), y2="high:Q")
     shapes = alt.Scale(domain=[LINKED, UNLINKED], range=["circle", "diamond"])
     colours = alt.Scale(domain=[LINKED, UNLINKED], range=[BLUE, ORANGE])
@@ -50,11 +49,13 @@ def frontier(result: Compared) -> alt.Chart:
     beside = base.encode(x=across, y=alt.Y("place:Q"), text="text:N")
     labels = beside.mark_text(align="left", dx=9, stroke="white", strokeWidth=4) + beside.mark_text(align="left", dx=9)
     asked = f"k = {result.asked.k}" + ("" if result.asked.l is None else f", l = {result.asked.l:g}")
-    title = alt.Title(
-        f"Risk and loss of {len(points)} methods, {asked}",
-        subtitle="Left and low is better. Beside each method the attack that gains most, with its 95 % interval.",
+    title = f"Risk and loss of {len(points)} methods, {asked}"
+    chart = titled(
+        (drawn + bars + marks + labels).properties(width=540, height=360),
+        title,
+        "Left and low is better. Beside each method the attack that gains most, with its 95 % interval.",
     )
-    return (drawn + bars + marks + labels).properties(title=title, width=560, height=360)
+    return theme(chart, f"{title}. On the frontier: {', '.join(result.frontier())}.")
 
 
 def _percent(alt: Any) -> Any:

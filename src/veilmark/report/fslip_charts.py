@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from veilmark.report.charts import BLUE, GREY, ORANGE, _altair
+from veilmark.report.charts import BLUE, GREY, INK, ORANGE, _altair, table, theme, titled
 
 if TYPE_CHECKING:
     import altair as alt
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from veilmark.reproduce.fslip_attacks import Fought
     from veilmark.reproduce.fslip_experiment import Experiment, Run
 
-INK = "#111111"
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
 COLOURS = (BLUE, INK, ORANGE, GREY, "#6b8e23")
 
@@ -21,21 +20,23 @@ COLOURS = (BLUE, INK, ORANGE, GREY, "#6b8e23")
 def against_size(found: Experiment) -> alt.Chart:
     """Figure 7: loss of quasi-identifiers and of sensitive attributes against the number of persons."""
     runs = [run for run in found.runs if run.figure == "7, 9"]
-    return _altair().hconcat(
+    chart = _altair().hconcat(
         _lines(_points(runs, "persons", "ncp"), "persons", "QI-NCP", "a. Quasi-identifiers"),
         _lines(_points(runs, "persons", "sa_ncp"), "persons", "SA-NCP", "b. Sensitive attributes"),
     )
+    return theme(chart, "Loss against the number of persons.")
 
 
 def against_k_and_f(found: Experiment) -> alt.Chart:
     """Figure 8: loss of quasi-identifiers against k, of sensitive attributes against f; values that unions add beside."""
     by_k = [run for run in found.runs if run.figure == "8a"]
     by_f = [run for run in found.runs if run.figure == "8b"]
-    return _altair().hconcat(
+    chart = _altair().hconcat(
         _lines(_points(by_k, "k", "ncp"), "k", "QI-NCP", "a. Quasi-identifiers, by k"),
         _lines(_points(by_f, "f", "sa_ncp"), "f", "SA-NCP", "b. Sensitive attributes, by f"),
         _lines(_points(by_f, "f", "sa_added"), "f", "share of values added", "c. What unions add, by f"),
     )
+    return theme(chart, "Loss against k and f.")
 
 
 def time(found: Experiment, printed: Mapping[str, float]) -> alt.Chart:
@@ -45,14 +46,14 @@ def time(found: Experiment, printed: Mapping[str, float]) -> alt.Chart:
     points = [{"x": run.persons, "y": run.seconds, "method": run.method} for run in runs]
     drawn = _lines(points, "persons", "seconds", "Ours: points; the paper's means: dashed", log=True)
     means = [{"y": seconds, "text": f"paper: {name}"} for name, seconds in printed.items()]
-    base = alt.Chart(alt.Data(values=means)).encode(y=alt.Y("y:Q", scale=alt.Scale(type="log")))
+    base = alt.Chart(table(means)).encode(y=alt.Y("y:Q", scale=alt.Scale(type="log")))
     rules = base.mark_rule(strokeDash=[5, 4], color=GREY)
     # Two of the paper's means, 28 and 30 seconds, are one line here; their names stand above and below it.
     names = [
         base.transform_filter(f"datum.y {side}").mark_text(align="left", x=4, dy=dy).encode(text="text:N")
         for side, dy in (("< 29", 8), (">= 29", -6))
     ]
-    return drawn + rules + names[0] + names[1]
+    return theme(drawn + rules + names[0] + names[1], "Seconds against the number of persons.")
 
 
 def attacks(fought: Sequence[Fought]) -> alt.Chart:
@@ -70,11 +71,13 @@ def attacks(fought: Sequence[Fought]) -> alt.Chart:
     down = {"y": alt.Y("attack:N", sort=None, title=None), "yOffset": alt.YOffset("method:N", sort=names)}
     bars = base.mark_rule(color=INK).encode(x=alt.X("low:Q"), x2="high:Q", **down)
     marks = base.mark_point(filled=True, size=55, opacity=1).encode(x=across, **down, **_kinds(alt, names))
-    panel = alt.layer(bars, marks, data=alt.Data(values=rows)).properties(width=330, height=alt.Step(9))
-    title = alt.Title(
-        "Attacks", subtitle="Points right of 0 beat guessing from the marginals; bars are 95 % intervals."
+    panel = alt.layer(bars, marks, data=table(rows)).properties(width=330, height=alt.Step(9))
+    chart = titled(
+        panel.facet(column=alt.Column("source:N", sort=None, title=None)),
+        "Attacks",
+        "Points right of 0 beat guessing from the marginals; bars are 95 % intervals.",
     )
-    return panel.facet(column=alt.Column("source:N", sort=None, title=None)).properties(title=title)
+    return theme(chart, "How much each attack gains over guessing, by release.")
 
 
 def _interval(found: Any) -> dict[str, float]:
@@ -96,12 +99,12 @@ def _kinds(alt: Any, names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _lines(points: list[dict[str, Any]], across: str, up: str, title: str, log: bool = False) -> alt.Chart:
+def _lines(points: list[dict[str, Any]], across: str, up: str, title: str, log: bool = False) -> Any:
     alt = _altair()
     names = list(dict.fromkeys(point["method"] for point in points))
     axis = alt.Axis() if log else alt.Axis(format="%")
     scale = alt.Scale(type="log") if log else alt.Scale(zero=True)
-    base = alt.Chart(alt.Data(values=points)).encode(
+    base = alt.Chart(table(points)).encode(
         x=alt.X("x:Q", title=across, scale=alt.Scale(zero=False)),
         y=alt.Y("y:Q", title=up, axis=axis, scale=scale),
         color=_kinds(alt, names)["color"],

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from veilmark.report.charts import GREY, _altair
+from veilmark.report.charts import GREY, INK, _altair, table, theme, titled
 from veilmark.utility.view import UtilityView
 
 if TYPE_CHECKING:
     import altair as alt
 
 MOST_BARS = 15
-INK = "#111111"
 
 
 def utility(view: UtilityView) -> alt.Chart:
     """All of a view: small bars for each column, and two maps of associations."""
-    parts = [marginals(view), *([associations(view)] if view.associations else [])]
-    return _altair().vconcat(*parts)
+    parts = [_marginals(view), *([_associations(view)] if view.associations else [])]
+    return theme(_altair().vconcat(*parts, spacing=30), "The columns before and after, and how they go together.")
 
 
 def marginals(view: UtilityView) -> alt.Chart:
     """A panel a column: bars are the source, ticks the release. Of many values, the most frequent."""
+    return theme(_marginals(view), "Each column's shares in the source and in the release.")
+
+
+def associations(view: UtilityView) -> alt.Chart:
+    """Cramér's V of every two columns, in the source and in the release; darker is stronger, and the number says it."""
+    return theme(_associations(view), "How strongly each two columns go together, in the source and in the release.")
+
+
+def _marginals(view: UtilityView) -> Any:
     alt = _altair()
     rows = [
         {"column": name, "value": value, "source": change.before, "release": change.after, "place": place}
@@ -33,10 +41,15 @@ def marginals(view: UtilityView) -> alt.Chart:
     base = alt.Chart()
     bars = base.mark_bar(color=GREY, opacity=0.55).encode(y=down, x=alt.X("source:Q", title="share", axis=share))
     ticks = base.mark_tick(color=INK, thickness=3).encode(y=down, x=alt.X("release:Q", title="share", axis=share))
-    panel = alt.layer(bars, ticks, data=alt.Data(values=rows)).properties(width=200)
+    panel = alt.layer(bars, ticks, data=table(rows)).properties(width=200)
     panels = panel.facet(facet=alt.Facet("column:N", title=None, sort=list(view.marginals)), columns=3)
-    title = alt.Title("Marginals", subtitle="Bars: source. Ticks: release, labels spread over the values they cover.")
-    return panels.resolve_scale(y="independent", x="independent").properties(title=title)
+    cut = any(len(of.shares) > MOST_BARS for of in view.marginals.values())
+    return titled(
+        panels.resolve_scale(y="independent", x="independent"),
+        "Marginals",
+        "Bars: source. Ticks: release, labels spread over the values they cover.",
+        f"Of a column's values the {MOST_BARS} most frequent are shown." if cut else "",
+    )
 
 
 def _shown(shares: Any) -> list[tuple[str, Any]]:
@@ -45,8 +58,7 @@ def _shown(shares: Any) -> list[tuple[str, Any]]:
     return [(name, change) for name, change in shares.items() if name in set(most)]
 
 
-def associations(view: UtilityView) -> alt.Chart:
-    """Cramér's V of every two columns, in the source and in the release; darker is stronger, and the number says it."""
+def _associations(view: UtilityView) -> Any:
     alt = _altair()
     names = [name for name in view.marginals if any(name in a.columns for a in view.associations)]
     rows = [
@@ -62,6 +74,6 @@ def associations(view: UtilityView) -> alt.Chart:
     squares = base.mark_rect().encode(color=alt.Color("v:Q", scale=scale, legend=None))
     ink = alt.condition("datum.v > 0.5", alt.value("white"), alt.value(INK))
     numbers = base.mark_text(fontSize=9).encode(text=alt.Text("v:Q", format=".2f"), color=ink)
-    panel = alt.layer(squares, numbers, data=alt.Data(values=rows)).properties(width=alt.Step(34), height=alt.Step(24))
+    panel = alt.layer(squares, numbers, data=table(rows)).properties(width=alt.Step(34), height=alt.Step(24))
     panels = panel.facet(column=alt.Column("table:N", sort=["source", "release"], title=None))
-    return panels.properties(title="Associations (Cramér's V, bias-corrected)")
+    return titled(panels, "Associations", "Cramér's V, bias-corrected: 0 unrelated, 1 one tells the other.")

@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from veilmark.charted import Charted
 from veilmark.errors import VeilmarkWarning, WeightsError, did_you_mean, listing
 from veilmark.score.pairwise import Array, PairwiseMatrix, read_matrix
 
@@ -60,7 +61,7 @@ class Revisit:
 
 
 @dataclass(frozen=True)
-class AhpResult:
+class AhpResult(Charted):
     """Weights of `names`, in the same order, and how far the judgements contradict each other.
 
     `weights` are positive and sum to 1 (or the largest is 1). `lambda_max` ≥ n is the principal
@@ -81,6 +82,12 @@ class AhpResult:
     def by_name(self) -> dict[str, float]:
         return dict(zip(self.names, self.weights, strict=True))
 
+    def chart(self) -> Any:
+        """The weights, and how consistent the judgements are."""
+        from veilmark.report.ahp_chart import judged
+
+        return judged(self)
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "weights": self.by_name,
@@ -93,7 +100,7 @@ class AhpResult:
 
 
 @dataclass(frozen=True, eq=False)
-class HierarchyResult(Mapping[str, dict[str, float]]):
+class HierarchyResult(Charted, Mapping[str, dict[str, float]]):
     """Weights by attribute and value; read it like the dictionary `weights`.
 
     `attributes` and `within[attribute]` are the results of the single matrices. `consistency_ratio` is that
@@ -114,6 +121,12 @@ class HierarchyResult(Mapping[str, dict[str, float]]):
     def __len__(self) -> int:
         return len(self.weights)
 
+    def chart(self) -> Any:
+        """The weights by attribute, and how consistent the judgements are."""
+        from veilmark.report.ahp_chart import hierarchy
+
+        return hierarchy(self)
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "weights": self.weights,
@@ -124,7 +137,7 @@ class HierarchyResult(Mapping[str, dict[str, float]]):
 
 
 @dataclass(frozen=True, eq=False)
-class PanelResult:
+class PanelResult(Charted):
     """Several experts as one.
 
     `matrix` holds the geometric means of their judgements, `result` its weights. `experts` are their own
@@ -137,6 +150,12 @@ class PanelResult:
     result: AhpResult
     experts: tuple[AhpResult | None, ...]
     concordance: float | None
+
+    def chart(self) -> Any:
+        """The weights, and how consistent the experts are."""
+        from veilmark.report.ahp_chart import panel
+
+        return panel(self)
 
     def to_dict(self) -> dict[str, Any]:
         return {

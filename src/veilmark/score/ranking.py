@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from veilmark.cells import number, pack
+from veilmark.charted import Charted
 from veilmark.errors import OptionError
 from veilmark.score.scores import NAMES, Options, Scored, ScoreResult
 
@@ -32,13 +33,19 @@ class Stability:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class Ranking(Charted):
     """Candidates in order of their tkl-Score, least misuseable first; `stability` by score."""
 
     candidates: dict[str, ScoreResult]
     stability: dict[str, Stability]
     spread: float
     draws: int
+
+    def chart(self) -> Any:
+        """The candidates by tkl-Score."""
+        from veilmark.report.score_charts import ranking
+
+        return ranking(self)
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -114,6 +114,7 @@ class Scorer:
             top_classes=scores.top_classes(table, SHOWN),
             top_values=scores.top_values(table, SHOWN),
             worst=scores.worst_records(table, self.weights, SHOWN),
+            distribution=scores.distribution(table),
         )
 
     def _source_values(self, options: Options) -> dict[str, float]:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from veilmark.cells import Cells
+from veilmark.charted import Charted
 from veilmark.errors import OptionError
 from veilmark.score.factors import Factors
 
 Normalize = Literal["source", "record", "theory"]
 NAMES = ("m", "l_severity", "tkl", "tkl_max")
+STEPS = 30
+"""Of the distribution of records' scores."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +60,11 @@ class Contribution:
 
 
 @dataclass(frozen=True)
-class ScoreResult:
+class ScoreResult(Charted):
     """The scores of a published table, and why they are what they are.
 
-    `from_weights` and `from_closeness` are the two parts of tkl: Σ weight/DF_l and Σ DF_t/DF_l.
+    `from_weights` and `from_closeness` are the two parts of tkl: Σ weight/DF_l and Σ DF_t/DF_l. `distribution` counts the
+    records by their tkl-Score, in equal steps from 0 to the largest.
     """
 
     records: int
@@ -73,6 +77,13 @@ class ScoreResult:
     top_classes: tuple[Contribution, ...]
     top_values: tuple[Contribution, ...]
     worst: tuple[RecordScore, ...]
+    distribution: tuple[int, ...] = field(default=(), repr=False)
+
+    def chart(self) -> Any:
+        """How the records score, and why the worst one does."""
+        from veilmark.report.score_charts import scores
+
+        return scores(self)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -91,7 +102,7 @@ class ScoreResult:
 
 
 @dataclass(frozen=True)
-class RecordScore:
+class RecordScore(Charted):
     """One record's score, taken apart."""
 
     record: dict[str, str | None]
@@ -102,6 +113,12 @@ class RecordScore:
     m: float
     l_severity: float
     tkl: float
+
+    def chart(self) -> Any:
+        """How the score comes about."""
+        from veilmark.report.charts import waterfall
+
+        return waterfall(self)
 
     def to_dict(self) -> dict[str, Any]:
         return vars(self) | {"weight": sum(self.weights.values())}
@@ -180,6 +197,15 @@ def normalize(values: dict[str, float], by: dict[str, float | None]) -> dict[str
 def closeness_part(table: Scored) -> float:
     """Σ DF_t/DF_l: what tkl owes to classes that stand out, rather than to weights."""
     return float(np.dot(table.amounts, table.of(table.factors.df_t) / table.of(table.factors.df_l)))
+
+
+def distribution(table: Scored) -> tuple[int, ...]:
+    """How many records have which tkl-Score, in equal steps from 0 to the largest."""
+    tkl = table.of(table.factors.tkl)
+    top = float(tkl.max(initial=0.0))
+    step = (tkl / top * STEPS).astype(np.int32) if top else np.zeros(len(tkl), dtype=np.int32)
+    records = np.bincount(np.minimum(step, STEPS - 1), weights=table.amounts, minlength=STEPS)
+    return tuple(records.astype(np.int64).tolist())
 
 
 def worst_records(table: Scored, weights: dict[str, np.ndarray], count: int) -> tuple[RecordScore, ...]:

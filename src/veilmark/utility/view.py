@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from veilmark.cells import Cells
+from veilmark.charted import Charted
 from veilmark.hierarchy import Levels
 from veilmark.utility.association import contingency, cramers_v
 from veilmark.utility.columns import Column
@@ -100,7 +101,7 @@ class ReleaseLoss:
 
 
 @dataclass(frozen=True)
-class UtilityView:
+class UtilityView(Charted):
     """A release beside its source."""
 
     records: tuple[int, int]
@@ -109,6 +110,12 @@ class UtilityView:
     associations: tuple[Association, ...]
     classifier: Classified | None
     notes: tuple[str, ...]
+
+    def chart(self) -> Any:
+        """Marginals and associations, before and after."""
+        from veilmark.report.utility_charts import utility
+
+        return utility(self)
 
     def to_dict(self) -> dict[str, Any]:
         return {

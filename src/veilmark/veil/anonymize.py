@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from veilmark.charted import Charted
 from veilmark.classes import ClassTable, Tally
 from veilmark.domain import Domain
-from veilmark.engines.duckdb import DuckDB
+from veilmark.engines import engine_for
 from veilmark.errors import DataError, OptionError, StudyError, listing
 from veilmark.hierarchy import Levels
+from veilmark.privacy.measures import count_sizes
 from veilmark.privacy.models import KAnonymity, PrivacyModel
 from veilmark.utility.local import local_by_attribute, local_losses
 from veilmark.utility.loss import NodeLoss, untouched
@@ -49,8 +52,8 @@ Method = Ola | Mondrian | Microaggregation
 @dataclass(frozen=True, eq=False)
 class Plan:
     """What is to become of a table: the recoding, how many records it leaves out, the loss by every metric, the `tally` of
-    the classes it publishes, of OLA the nodes it tried, and the labels and number of `people` of each of the population's
-    classes, where there is one."""
+    the classes it publishes, of OLA the nodes it tried, out of how many (`lattice`) and by which `metric`, and the labels
+    and number of `people` of each of the population's classes, where there is one."""
 
     method: str
     recoding: Recoding
@@ -62,6 +65,8 @@ class Plan:
     people: pa.Table | None = None
     by_attribute: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     before: Mapping[str, float] = field(default_factory=dict)
+    metric: str = ""
+    lattice: int = 0
 
     @property
     def sizes(self) -> np.ndarray:
@@ -70,7 +75,7 @@ class Plan:
 
 
 @dataclass(frozen=True, eq=False)
-class Anonymized:
+class Anonymized(Charted):
     """A release: its plan, and what the written file says of itself.
 
     Where the study names persons, `k` counts them, as planned: their column is not in the file, which can only show that
@@ -91,6 +96,16 @@ class Anonymized:
     def __repr__(self) -> str:
         left = f"{self.records:,} records in {self.verified.classes:,} classes, {self.plan.suppressed:,} suppressed"
         return f"Anonymized({self.plan.method}: k = {self.k}; {left})"
+
+    def chart(self) -> Any:
+        """The lattice that OLA searched; of other methods the sizes of the published classes."""
+        if self.plan.explored:
+            from veilmark.report.lattice_chart import lattice
+
+            return lattice(self.plan)
+        from veilmark.report.class_charts import class_sizes
+
+        return class_sizes(count_sizes(self.plan.sizes), "persons" if self.of_persons else "records")
 
     def table(self) -> pa.Table:
         """The release; of a CSV file all columns are texts."""
@@ -124,9 +139,9 @@ def read_release(output: str | None, data: pa.Table | None) -> pa.Table:
     """A release that was written to a file, or kept where there was none."""
     if data is not None or output is None:
         return data
-    with DuckDB() as engine:
+    with closing(engine_for(output)) as engine:
         table = engine.open(output)
-        return table.query(f"FROM {table.name}")
+        return table.query(f"SELECT * FROM {table.name}")
 
 
 def all_models(models: Sequence[PrivacyModel], method: Method) -> list[PrivacyModel]:
@@ -199,7 +214,8 @@ def _by_ola(classes: ClassTable, levels: Sequence[Levels], models: Sequence[Priv
     tally = table.tally.take(kept)
     people = None if table.population is None else _people(table, levels, found.node)
     before = untouched(classes)
-    return Plan("ola", made, suppressed, losses, tally, found.gap, found.explored, people, own, before)
+    search = (found.gap, found.explored, people, own, before, method.loss, found.lattice_size)
+    return Plan("ola", made, suppressed, losses, tally, *search)
 
 
 def _people(table: ClassTable, levels: Sequence[Levels], node: Sequence[int]) -> pa.Table:

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from veilmark.charted import Charted
 from veilmark.errors import DataError, OptionError, OutputError
 from veilmark.output import write_table
 from veilmark.persons import Fingerprints
@@ -36,7 +37,7 @@ _TABLE = re.compile(r"(qi|sensitive_[1-9]\d*)\.(csv|parquet)")
 
 
 @dataclass(frozen=True, eq=False)
-class Sliced:
+class Sliced(Charted):
     """The published tables; each has one row a person, in an order of its own.
 
     `quasi` holds the quasi-identifiers as text or numbers, then `gid_1`, … where it is linked; `sensitive` a table for
@@ -71,6 +72,23 @@ class Sliced:
     def linked(self) -> bool:
         """Whether a person's row in `quasi` says which rows of the sensitive tables may be theirs."""
         return "gid_1" in self.quasi.column_names
+
+    def chart(self) -> Any:
+        """How the sensitive attributes go together, where the method looked at it; else the sizes of the classes."""
+        if "correlations" in self.facts:
+            from veilmark.report.correlation_chart import correlations_of, heat_map
+
+            return heat_map(correlations_of(self.facts["correlations"]))
+        from veilmark.privacy.measures import count_sizes
+        from veilmark.report.class_charts import class_sizes
+
+        return class_sizes(count_sizes(self._sizes()), "persons")
+
+    def _sizes(self) -> np.ndarray:
+        """How many persons share each combination of the published quasi-identifiers."""
+        names = [name for name in self.quasi.column_names if not re.fullmatch(r"gid_\d+", name)]
+        counted = self.quasi.group_by(names).aggregate([([], "count_all")]) if names else None
+        return np.array([len(self)]) if counted is None else counted.column("count_all").to_numpy()
 
     def to_dict(self) -> dict[str, Any]:
         """What is known of the release, without its rows."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from veilmark.attack import ATTACKS, AttackResult, View, attack_view
 from veilmark.attack.view import view_of_sliced
+from veilmark.charted import Charted
 from veilmark.errors import OptionError, did_you_mean
 from veilmark.hierarchy import Levels
 from veilmark.output import refuse_inputs
@@ -130,7 +131,7 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Compared:
+class Compared(Charted):
     """The methods on one study."""
 
     source: str
@@ -149,6 +150,12 @@ class Compared:
         of = {name: tried for name, tried in self.made.items() if tried.linked or not linked}
         best = [name for name in of if not any(_beats(other, of[name]) for other in of.values())]
         return sorted(best, key=lambda name: (of[name].total_loss, of[name].risk))
+
+    def chart(self) -> Any:
+        """The frontier of risk and loss."""
+        from veilmark.report.frontier_chart import frontier
+
+        return frontier(self)
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from veilmark.charted import Charted
 from veilmark.classes import ClassTable
 from veilmark.errors import DataError, OptionError, StudyError
 from veilmark.mark.discover import Linked, feasibility, link, union_domain
@@ -28,7 +29,7 @@ MOST_SETTINGS = 100
 
 
 @dataclass(frozen=True)
-class Feasible:
+class Feasible(Charted):
     """The three reports at every setting asked for."""
 
     population: str
@@ -36,6 +37,12 @@ class Feasible:
     members_known: bool
     """Whether it is known who of the population is in the source."""
     settings: tuple[Reports, ...]
+
+    def chart(self) -> Any:
+        """The candidates' risks, and the sizes of the release's classes."""
+        from veilmark.report.decoy_charts import reports
+
+        return reports(self.settings)
 
     def to_dict(self) -> dict[str, Any]:
         return {**vars(self), "settings": [of.to_dict() for of in self.settings]}

@@ -119,15 +119,12 @@ def weights_from_ahp(
     if values:
         within = {name: ahp.read_matrix(path) for name, path in values.items()}
         result = ahp.hierarchical(read[0], within, method, rescale)
-        drawn: Mapping[str, Mapping[str, float]] = result
     elif len(read) > 1:
         result = ahp.aggregate(read, method, rescale)
-        drawn = {"weights": result.result.by_name}
     else:
         result = ahp.priorities(read[0], method, rescale)
-        drawn = {"weights": result.by_name}
     if chart is not None:
-        charts.save(charts.weights(drawn), Path(chart))
+        result.save_chart(chart)
     return result
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from veilmark.attack.harness import wilson
+from veilmark.charted import Charted
 from veilmark.errors import OptionError
 from veilmark.mark import simulate as mixes
 from veilmark.mark.code import Code, coalition_withstood, make_code, needed_length
@@ -19,7 +20,7 @@ EVERY = "all"
 
 
 @dataclass(frozen=True, eq=False)
-class Simulated:
+class Simulated(Charted):
     """What came of the mixes, strategy by strategy. `withstands`: the largest coalition for which the code is long enough,
     `needed`: how many cover classes the one asked for takes."""
 
@@ -28,6 +29,12 @@ class Simulated:
     withstands: int
     seed: int
     runs: tuple[Simulation, ...]
+
+    def chart(self) -> Any:
+        """How often leakers are named, by how they mix."""
+        from veilmark.report.power_chart import power
+
+        return power(self)
 
     @property
     def power(self) -> float:
