@@ -5,14 +5,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 ROWS ?= 13000000
 
-.PHONY: help demo test test-heavy lint format bench clean
+.PHONY: help demo test test-heavy lint format docs man architecture package bench clean
 
 help:
 	@echo "make demo        run the whole story on made-up data"
 	@echo "make test        install what the tests need, check the code, run all tests"
 	@echo "make test-heavy  the large cases too"
-	@echo "make lint        style and types"
+	@echo "make lint        style, types, and who may import whom"
 	@echo "make format      put the code in shape"
+	@echo "make docs        build the documentation site into build/site"
+	@echo "make man         write the manual page; make architecture: the picture of the imports"
+	@echo "make package     build the wheel and the source archive into dist/"
 	@echo "make bench       speed against bare group-bys (ROWS=13000000)"
 
 $(BIN)/python:
@@ -26,7 +29,7 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable ".[web]" --group test --group lint
+	$(BIN)/python -m pip install --quiet --editable ".[web]" --group test --group lint --group docs
 	@touch $(VENV)/.core
 	@touch $@
 
@@ -43,13 +46,28 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache --no-logo
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(VENV)/.dev
+	$(BIN)/python tools/docs.py
+	$(BIN)/python -m zensical build --strict
+	@echo "Read it: $(BIN)/python -m http.server --directory build/site"
+
+man: $(VENV)/.dev
+	$(BIN)/python tools/man.py
+
+architecture: $(VENV)/.dev
+	$(BIN)/python tools/architecture.py
+
+package: $(VENV)/.dev
+	$(BIN)/python -m build
+
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks --rows $(ROWS)
 
 clean:
-	rm -rf $(VENV) build dist veilmark-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist veilmark-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .cache

@@ -88,8 +88,8 @@ class Marked:
             claims["linked"],
             claims["reach"],
             {column: dict(pairs) for column, pairs in claims["covered"].items()},
-            np.minimum(np.array(secret["sizes"]) / np.maximum(claims["persons"], 1), 1.0),
-            np.minimum(np.array(claims["pool_sizes"]) / np.maximum(claims["pool_persons"], 1), 1.0),
+            _chance(secret["sizes"], claims.get("persons")),
+            _chance(claims.get("pool_sizes", secret["pool"][0]), claims.get("pool_persons")),
         )
 
     @property
@@ -103,6 +103,13 @@ class Marked:
             [self.above[column][0][c] for c in code] for column, code in zip(self.columns, codes.tolist(), strict=True)
         )
         return [list(row) for row in zip(*rows, strict=True)]
+
+
+def _chance(records: Sequence[int], persons: Sequence[int] | None) -> np.ndarray:
+    """The share of the persons of each class who can be claimed by its records; early ledgers do not say how many fit."""
+    if persons is None:
+        return np.ones(len(records))
+    return np.minimum(np.array(records, dtype=float) / np.maximum(persons, 1), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
