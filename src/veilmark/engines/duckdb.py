@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import io
 import math
-import re
 import shutil
 import tempfile
 import warnings
@@ -26,9 +25,10 @@ from veilmark.domain import Domain
 from veilmark.engines import files as paths
 from veilmark.engines import sql
 from veilmark.engines.base import Visits
+from veilmark.engines.duckdb_errors import CsvError, EncodingError, explain
 from veilmark.engines.files import CsvFormat, check_columns, find_files, is_parquet, read_head
 from veilmark.engines.frames import is_relation, to_arrow
-from veilmark.errors import DataError, OptionError, OutputError, VeilmarkError, VeilmarkWarning, listing
+from veilmark.errors import OptionError, OutputError, VeilmarkError, VeilmarkWarning, listing
 
 if TYPE_CHECKING:
     from veilmark.veil.pseudonyms import Pseudonyms
@@ -202,7 +202,7 @@ class DuckTable:
                 quiet = statement.startswith(("CREATE", "COPY"))
                 return self.engine.execute(statement) if quiet else self.engine.run(statement)
         except duckdb.Error as error:
-            raise _explain(error, self.label) from None
+            raise explain(error, self.label) from None
 
     def query(self, statement: str) -> pa.Table:
         """Run a statement on the table (its SQL name is `name`)."""
@@ -248,7 +248,7 @@ class DuckTable:
             why = "the disk is full" if "space" in str(error) else "the disk or folder does not take it"
             raise OutputError(f"The release cannot be written: {why}. Free space, or write elsewhere.") from None
         except duckdb.Error as error:
-            raise _explain(error, self.label) from None
+            raise explain(error, self.label) from None
         finally:
             for name in tables:
                 self.engine.connection.unregister(name)
@@ -293,7 +293,7 @@ class DuckTable:
         try:
             yield from self.engine.connection.sql(statement).to_arrow_reader(BATCH_ROWS)
         except (duckdb.Error, pa.ArrowException, OSError) as error:
-            raise _explain(error, self.label) from None
+            raise explain(error, self.label) from None
 
     def _direct(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
         """The rows without the engine, where it need not change them."""
@@ -389,7 +389,7 @@ class ParquetTable(DuckTable):
         try:
             self.engine.connection.execute(f"CREATE TEMP VIEW {self.raw} AS FROM read_parquet([{listed}], {hive})")
         except duckdb.Error as error:
-            raise _explain(error, self.label) from None
+            raise explain(error, self.label) from None
 
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
         if not set(columns) <= set(self._schema.names):
@@ -438,7 +438,7 @@ class CsvTable(DuckTable):
                 f"FROM read_csv([{listed}], auto_detect=false, header=true, strict_mode=true, {given})"
             )
         except duckdb.Error as error:
-            raise _explain(error, self.label) from None
+            raise explain(error, self.label) from None
 
     def _readable(self, file: Path) -> Path:
         """The file where the engine can read it as it is, else a copy."""
@@ -465,7 +465,7 @@ class CsvTable(DuckTable):
         try:
             yield from super().batches()
         except (duckdb.Error, pa.ArrowException, OSError) as error:
-            raise _explain(error, self.label) from None
+            raise explain(error, self.label) from None
 
     def _mend(self, error: CsvError) -> None:
         """Have the files read otherwise after the engine refused them; raise the error where nothing is left to try."""
@@ -494,14 +494,6 @@ class CsvTable(DuckTable):
                 )
 
 
-class CsvError(DataError):
-    """A CSV file cannot be read as it was tried."""
-
-
-class EncodingError(CsvError):
-    """A CSV file has bytes that mean nothing in the encoding it was read in."""
-
-
 def _small(sizes: Sequence[int]) -> bool:
     """Whether rows of these domains pack into one number, and looking values up batch by batch is cheap."""
     return max(sizes) <= FEW_VALUES and math.prod(max(size, 1) for size in sizes) < 1 << 62
@@ -522,66 +514,3 @@ def _kind(column_type: str) -> str:
     if column_type == "DATE" or column_type.startswith("TIMESTAMP"):
         return "date"
     return "nested" if column_type.endswith("]") or "(" in column_type or column_type == "BLOB" else "other"
-
-
-CSV_ROW = re.compile(r"CSV Error on Line: (\d+)")
-CSV_WIDTH = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
-PARQUET_CAST = re.compile(r'reading file "(.*?)": failed to cast column "(.*?)" from type (.*?) to (.*?): ')
-CAST = re.compile(
-    r"(?: to|destination type) (U?INT\d+|FLOAT|DOUBLE|BOOL|DATE|TIMESTAMP)(?: when casting from source column (.*))?$"
-)
-SHOWS_VALUES = (duckdb.ConversionException, duckdb.OutOfRangeException)
-SHOWS_NO_VALUES = (duckdb.BinderException, duckdb.CatalogException, duckdb.IOException)
-
-
-def _explain(error: Exception, label: str) -> VeilmarkError:
-    """DuckDB's error as a paragraph that shows no row of the data."""
-    text = str(error)
-    row = CSV_ROW.search(text)
-    line = f"line {row.group(1)} of '{label}'" if row else f"'{label}'"
-    width = CSV_WIDTH.search(text)
-    if width:
-        return CsvError(
-            f"The {line} has {width.group(2)} fields where the first line names {width.group(1)} columns. Mend the "
-            "line (a stray delimiter, or a quote that is not closed, is the usual cause), or export the table again."
-        )
-    if "not utf-8 encoded" in text:
-        return EncodingError(f"The {line} is not UTF-8 text. Name the file's encoding in the study: encoding: cp1252.")
-    if "aximum line size" in text or "does not support a full read" in text:
-        where = f"The {line}" if row else f"A line of {line}"
-        return DataError(f"{where} {paths.TOO_LONG}")
-    if "unterminated quote" in text and row:
-        return CsvError(f"The {line} has a quote that is opened and not closed rightly. Mend it and try again.")
-    if row or "state machine reached an invalid state" in text:
-        where = f"The {line}" if row else f"A line of {line}"
-        return CsvError(
-            f"{where} is not written as CSV: its quotes or its line end are not those of the other lines. Mend it, or "
-            "export the table again."
-        )
-    if isinstance(error, duckdb.OutOfMemoryException):
-        return VeilmarkError(
-            f"Reading '{label}' needs more memory, or more disk for temporary files, than there is: "
-            f"{text.splitlines()[0]} Give --memory a larger size, or free space in the temporary folder."
-        )
-    return _explain_value(error, label) or DataError(f"'{label}' cannot be read: {_first_sentence(error)}")
-
-
-def _explain_value(error: Exception, label: str) -> DataError | None:
-    """What is said of a value that does not fit its type, without the value."""
-    cast = PARQUET_CAST.search(str(error))
-    if cast:
-        return paths.types_differ(cast.group(2), cast.group(1), cast.group(3), cast.group(4))
-    if not isinstance(error, SHOWS_VALUES):
-        return None
-    found = CAST.search(str(error).splitlines()[0])
-    kind = f" {found.group(1)}" if found else ""
-    column = f" of column '{found.group(2)}'" if found and found.group(2) else ""
-    return DataError(
-        f"A value{column} in '{label}' does not fit the type{kind} that it is read as. Write the column as text."
-    )
-
-
-def _first_sentence(error: Exception) -> str:
-    """DuckDB's own words, up to where they might quote the data."""
-    text = re.sub(r"^[\w ]+ Error: ", "", str(error).splitlines()[0])[:300]
-    return text if isinstance(error, SHOWS_NO_VALUES) else re.split(r"(?<!\w)['\"]", text)[0].rstrip()
