@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from veilmark.engines.duckdb import DuckDB, _explain
+from veilmark.engines.duckdb import DuckDB
+from veilmark.engines.duckdb_errors import explain
 from veilmark.engines.files import HEAD_BYTES, CsvFormat, find_files, has_mixed_ends, read_head
 from veilmark.errors import DataError, OptionError, VeilmarkWarning
 
@@ -318,7 +319,7 @@ def test_the_engines_errors_show_no_value(statement, words):
         connection.execute("CREATE TABLE t AS SELECT 'SECRET' || i AS a, i FROM range(1, 3) s(i)")
         with pytest.raises(duckdb.Error) as caught:
             connection.sql(statement).fetchall()
-    text = str(_explain(caught.value, "x.csv"))
+    text = str(explain(caught.value, "x.csv"))
     assert "\n" not in text
     assert not any(value in text for value in ("SECRET", "79"))
     assert re.search(words, text), text
