@@ -14,6 +14,7 @@ class Dialect:
     """How one engine spells things."""
 
     quote: str = '"'
+    text_type: str = "VARCHAR"
     nan: str = (
         "CAST({} AS VARCHAR) IN ('nan', '-nan')"  # isnan would trust a Parquet file's statistics, which leave it out
     )
@@ -30,9 +31,13 @@ class Dialect:
         """The same of a column of a named table."""
         return self._without_empty(f"{table}.{self.name(column)}", kind)
 
+    def same(self, left: str, right: str, kind: str) -> str:
+        """Whether two values of a kind are equal, or both missing."""
+        return f"{left} IS NOT DISTINCT FROM {right}"
+
     def pseudonym(self, expression: str, pads: str) -> str:
         """HMAC-SHA256 of a value's text, its first 16 bytes in hexadecimal; `pads` has the key's two blocks."""
-        inner = f"sha256({pads}.inner_pad || encode(CAST({expression} AS VARCHAR)))"
+        inner = f"sha256({pads}.inner_pad || encode(CAST({expression} AS {self.text_type})))"
         return f"substr(sha256({pads}.outer_pad || unhex({inner})), 1, 32)"
 
     def _without_empty(self, expression: str, kind: str) -> str:
@@ -166,8 +171,7 @@ def persons(
     """The identity (`i0`, `i1`, …, as text) and the `class` of everybody with the wanted values (`v0`, `v1`, …), and whether
     the source, if it has the identity columns, holds them too (`inside`)."""
     values = " AND ".join(
-        f"{dialect.clean_of('p', name, kind)} IS NOT DISTINCT FROM w.v{i}"
-        for i, (name, kind) in enumerate(quasi.items())
+        dialect.same(dialect.clean_of("p", name, kind), f"w.v{i}", kind) for i, (name, kind) in enumerate(quasi.items())
     )
     chosen = ", ".join(f"{text} AS i{i}" for i, text in enumerate(_texts(dialect, "p", identity)))
     joined = f"FROM {population} AS p JOIN {wanted} AS w ON {values}"
@@ -193,7 +197,7 @@ def _known(dialect: Dialect, source: str, identity: Sequence[str]) -> str:
 
 def _texts(dialect: Dialect, table: str, columns: Sequence[str]) -> list[str]:
     """Columns as text, missing where they are empty."""
-    return [f"NULLIF(CAST({table}.{dialect.name(c)} AS VARCHAR), '')" for c in columns]
+    return [f"NULLIF(CAST({table}.{dialect.name(c)} AS {dialect.text_type}), '')" for c in columns]
 
 
 def recode(
@@ -219,7 +223,8 @@ def recode(
     joins = ""
     for column, name in maps.items():
         exactly = f"s.{dialect.name(column)} = {name}.value"
-        with_missing = f"{dialect.clean_of('s', column, columns[column])} IS NOT DISTINCT FROM {name}.value"
+        kind = columns[column]
+        with_missing = dialect.same(dialect.clean_of("s", column, kind), f"{name}.value", kind)
         joins += f" JOIN {name} ON {exactly if column in full else with_missing}"
     sums = (" + ".join(f"{maps[c]}.share" for c in of) or "0" for of in keys)
     same = " AND ".join(f"{last}.key{i} = {total}" for i, total in enumerate(sums))

