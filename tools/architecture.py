@@ -25,7 +25,7 @@ HEAD = f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE} {{height}
 """
 LEGEND = (
     "An arrow points at what is imported; it is left out where others imply it, and to the grey parts, which all may use.",
-    "¹ loads report, ² loads workbench: not before a chart or a verb is asked for.",
+    "¹ loads report, ² workbench, ³ another part above it: not before a chart, a verb or a method is asked for.",
 )
 COMMON = {"charted", "domain", "errors", "output", "progress", "sample", "yamlfile"}
 Imports = dict[str, set[str]]
@@ -73,7 +73,8 @@ def draw() -> str:
         beside = sorted(place[other][0] for other in found[part] if rank[other] == rank[part])
         arrows += [_line(x, y + HIGH / 2, to) for to in beside]
         up = {other for other in found[part] if rank[other] < rank[part]}
-        boxes.append(_box(part, x, y, "¹" * ("report" in up) + "²" * ("workbench" in up)))
+        marks = "¹" * ("report" in up) + "²" * ("workbench" in up) + "³" * bool(up - {"report", "workbench"})
+        boxes.append(_box(part, x, y, marks))
     bottom = 30 + len(rows) * ROW
     texts = [f'<text x="20" y="{bottom + 20 * i}" fill="#5b6b7a">{line}</text>' for i, line in enumerate(LEGEND)]
     listed = "\n".join(f"{part}: {' '.join(sorted(of))}" for part, of in sorted(found.items()))

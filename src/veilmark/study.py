@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
@@ -26,7 +26,7 @@ from veilmark.errors import StudyError
 from veilmark.hierarchy import HierarchySpec
 from veilmark.output import write_text
 from veilmark.persons import Fill, Folding
-from veilmark.yamlfile import explain, read_yaml, validate
+from veilmark.yamlfile import Document, explain, read_yaml, validate
 
 if TYPE_CHECKING:
     from veilmark.privacy.measures import Measures
@@ -44,6 +44,12 @@ if TYPE_CHECKING:
 Path_ = str | os.PathLike[str]
 Role = Literal["direct", "quasi", "sensitive", "other"]
 Distance = Literal["equal", "ordered", "hierarchical"]
+
+VERSION = 1
+"""Of the study file, as it is written."""
+
+UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+"""For each older version of the study file, what makes its content that of the next one. Version 1 is the first."""
 
 
 class _Strict(BaseModel):
@@ -186,6 +192,7 @@ class Study:
         """Read a study file."""
         file = Path(path)
         document = read_yaml(file, StudyError)
+        _upgrade(document)
         spec = validate(document, StudySpec, StudyError)
         if spec.source is None:
             raise StudyError(f"{file.name} names no source. Add a line such as `source: patients.csv`.")
@@ -205,7 +212,7 @@ class Study:
         """
         listed = {c: {"role": a} if isinstance(a, str) else a for c, a in attributes.items()}
         path = data if isinstance(data, str | os.PathLike) else None
-        content = {"version": 1, "source": path and os.fspath(path), "person": person, "attributes": listed}
+        content = {"version": VERSION, "source": path and os.fspath(path), "person": person, "attributes": listed}
         try:
             spec = StudySpec.model_validate(content)
         except ValidationError as problem:
@@ -220,8 +227,10 @@ class Study:
     def label(self) -> str:
         """What messages call the source."""
         source = self.spec.source
-        if source is None or isinstance(source, str):
-            return source or "the frame"
+        if source is None:
+            return str(self.data) if isinstance(self.data, PostgresTable | SparkFiles) else "the frame"
+        if isinstance(source, str):
+            return source
         return source.path if isinstance(source, FileSource) else str(getattr(source, "path", None) or source.table)
 
     @property
@@ -279,7 +288,7 @@ class Study:
         """Write the study file."""
         if self.spec.source is None:
             raise StudyError("A study of a frame has no source file to name. Write the frame to Parquet first.")
-        content = self.spec.model_dump(mode="json", exclude_defaults=True) | {"version": 1}
+        content = self.spec.model_dump(mode="json", exclude_defaults=True) | {"version": VERSION}
         ordered = {key: content[key] for key in StudySpec.model_fields if key in content}
         _move_paths(ordered, self.folder.resolve(), Path(path).resolve().parent)
         write_text(Path(path), yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True))
@@ -360,6 +369,19 @@ class Study:
         from veilmark import workbench
 
         return workbench.breach(self, leaked)
+
+
+def _upgrade(document: Document) -> None:
+    """Make a study file's content that of the present version; one of a later veilmark is not read by half."""
+    while isinstance(document.data, dict) and isinstance(version := document.data.get("version"), int):
+        if version > VERSION:
+            raise StudyError(
+                f"{document.place(('version',))}: this study file is of version {version}, and this veilmark reads versions "
+                f"up to {VERSION}. Update veilmark (pip install --upgrade veilmark)."
+            )
+        if version not in UPGRADES:
+            return
+        document.data = UPGRADES[version](document.data)
 
 
 PATH_KEYS = ("source", "path", "file", "ahp", "attributes", "model")
