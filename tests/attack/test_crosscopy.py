@@ -224,12 +224,23 @@ def test_what_is_wrong_is_said(case, tmp_path):
         cross_copy(*arguments, [case.copy("ada"), short])
     with pytest.raises(OptionError, match="Give each copy once"):
         cross_copy(*arguments, [case.copy("ada"), case.copy("ada")])
+    with pytest.raises(DataError, match=r"no file '.*gone.csv'"):
+        cross_copy(*arguments, [tmp_path / "gone.csv"])
     with pytest.raises(OptionError, match="at least one copy"):
         cross_copy(*arguments, [])
     with pytest.raises(OptionError, match="give the study too"):
         cross_copy(*arguments, [case.copy("ada")], population=case.folder / "population.csv")
     with pytest.raises(OptionError, match="no release 'r00000000'"):
         cross_copy(case.ledger, case.key, "r00000000", [case.copy("ada")])
+
+
+def test_a_copy_of_another_release_is_refused(case, tmp_path):
+    from ledger.helpers import SECRET, publish
+    from veilmark.ledger import Key, Ledger
+
+    other = publish(Ledger.open(case.ledger), Key.open(case.key), tmp_path / "other", {"recipients": []}, SECRET)
+    with pytest.raises(OptionError, match=f"ada.csv' is a copy of release {other}, not of {case.release}"):
+        cross_copy(case.ledger, case.key, case.release, [case.copy("bob"), tmp_path / "other" / "ada.csv"])
 
 
 def test_the_command(case):

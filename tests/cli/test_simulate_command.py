@@ -38,6 +38,14 @@ def test_every_way_to_mix():
         assert found["interval"][0] <= found["power"] <= found["interval"][1]
 
 
+def test_ways_that_are_the_same_are_said_to_be():
+    said = " ".join(run("--trials", "2").split())
+    assert "mix, majority, minority and coin are the same: where two copies differ" in said
+    assert "nothing to mix" in run("--trials", "2", "--collusion", "1")
+    assert "the same" not in run("--trials", "2", "--collusion", "3")
+    assert "the same" not in run("--trials", "2", "--strategy", "mix")
+
+
 def test_the_seed_decides():
     first, again, other = (
         json.loads(run("--strategy", "mix", "--trials", "20", "--classes", "30", "--seed", seed, "--json"))

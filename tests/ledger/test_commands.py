@@ -9,7 +9,7 @@ import pytest
 
 from ledger.helpers import PUBLIC, SECRET, edit, publish
 from veilmark.cli import main
-from veilmark.errors import OptionError
+from veilmark.errors import OptionError, OutputError
 from veilmark.ledger import Key, Ledger
 from veilmark.workbench import ledger as verbs
 
@@ -104,6 +104,39 @@ def test_an_edited_ledger_ends_with_1_and_says_where(run, here):
     assert "entry 2 was changed after it was written" in run("verify", "--ledger", "l.db", code=1)
 
 
+def test_files_that_changed_are_told_apart_from_the_ledger(run, here):
+    for name, content in (("ada.csv", "x"), ("bob.csv", None)):
+        path = os.path.join("copies", name)
+        os.unlink(path)
+        if content:
+            with open(path, "w") as file:
+                file.write(content)
+    text = run("verify", "--ledger", "l.db", "--files", code=1)
+    assert "The ledger is whole: 3 entries; files compared: 1." in text
+    assert f"Not as they were published (1):\n  {os.path.abspath('copies/ada.csv')}" in text
+    assert f"No longer where they were published (1):\n  {os.path.abspath('copies/bob.csv')}" in text
+    assert "not as it was written" not in text
+
+
+def test_a_broken_ledger_is_listed_with_a_warning(here, capsys):
+    edit(here, "UPDATE veilmark_entries SET time = 'x' WHERE number = 1")
+    here.append("started", "r00000000", {"folder": os.path.abspath("cut"), "host": "elsewhere"})
+    os.mkdir(".veilmark-r00000000")
+    for arguments in (["list"], ["show", the_id(here)], ["list", "--json"]):
+        assert main.main(["ledger", *arguments, "--ledger", "l.db"]) == 0
+        out, err = capsys.readouterr()
+        assert the_id(here) in out
+        assert err.startswith("Warning: The ledger 'l.db' is not as it was written: entry 1 was changed")
+        assert err.count("\n") == 1
+    assert len(here.entries()) == 4
+
+
+def test_one_entry_is_no_entries(run):
+    Ledger.open("l.db", create=True).append("note", None, {})
+    assert "whole: 1 entry." in run("verify", "--ledger", "l.db")
+    assert "Wrote 1 entry to b" in run("export", "b", "--ledger", "l.db")
+
+
 def test_rotate(run, here):
     arguments = ("rotate", "--ledger", "l.db", "--key", "key", "--new-key", "new.key")
     assert run(*arguments, "--json") == {"secrets": 1, "key": "new.key"}
@@ -155,15 +188,15 @@ def test_a_lost_a_wrong_and_an_open_key(run, here):
 
 def test_an_unknown_release_names_the_known_ones(run, here):
     for verb in ("show", "decoys"):
-        error = run(verb, "r123", "--ledger", "l.db", "--key", "key", code=2)
-        assert f"no release 'r123'. It has '{the_id(here)}'" in error
+        error = run(verb, "zzz", "--ledger", "l.db", "--key", "key", code=2)
+        assert f"no release 'zzz'. It has '{the_id(here)}'" in error
 
 
 def test_no_ledger(run):
     for verb in (["list"], ["show", "r"], ["verify"], ["export", "b"]):
         assert "There is no ledger 'l.db'" in run(*verb, "--ledger", "l.db", code=2)
     assert not os.path.exists("l.db")
-    assert "Missing option '--ledger'" in run("list", code=2)
+    assert "Missing option '--ledger'. See: veilmark ledger list --help." in run("list", code=2)
 
 
 def test_errors_give_nothing_away(run, here, tmp_path):
@@ -202,6 +235,24 @@ def test_opening_to_publish_makes_ledger_and_key_once(run):
     again, same = verbs.open_to_publish("l.db", "key")
     assert same == key
     assert len(again.releases()) == 1
+
+
+def test_planning_to_publish_makes_nothing(run, tmp_path, monkeypatch):
+    ledger, key = verbs.plan_to_publish("l.db", "key")
+    assert (ledger, list(tmp_path.iterdir())) == (None, [])
+    made, same = verbs.open_to_publish("l.db", "key", key)
+    assert (same, Key.open("key"), made.entries()) == (key, key, [])
+    with pytest.raises(OptionError, match="Another process has made the key file 'key' meanwhile"):
+        verbs.open_to_publish("l.db", "key", Key.new())
+    (tmp_path / "no").mkdir()
+    real = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: str(path) != str(tmp_path / "no") and real(path, mode))
+    for places in (("no/l.db", "new.key"), ("new.db", "no/key")):
+        with pytest.raises(OutputError, match=r"cannot be made: .*no' cannot be written to"):
+            verbs.plan_to_publish(*places)
+    with pytest.raises(OptionError, match="there is no folder"):
+        verbs.plan_to_publish("new.db", "nowhere/key")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["key", "l.db", "no"]
 
 
 def test_a_mistyped_key_is_not_made_for_a_ledger_that_has_one(run, here):

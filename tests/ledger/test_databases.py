@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import sys
 
@@ -12,6 +13,7 @@ from ledger.helpers import ONE, PUBLIC, SECRET, all_end_well, forked, prepare, r
 from veilmark.errors import DataError, OptionError, OutputError
 from veilmark.ledger import Ledger, schema
 from veilmark.ledger.schema import MIGRATIONS
+from veilmark.workbench import ledger as verbs
 
 TRIGGERS = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
 
@@ -175,3 +177,42 @@ def test_errors_do_not_show_what_was_to_be_written(ledger):
         connection.execute(text("INSERT INTO veilmark_entries (number, body) VALUES (1, :body)"), {"body": "hush"})
     assert "hush" not in str(caught.value)
     assert caught.value.__suppress_context__
+
+
+# --- to be read only ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def locked(tmp_path, key, monkeypatch):
+    """A ledger that the user may not write to. (Tests may run as root, who may always.)"""
+    path = tmp_path / "l.db"
+    prepare(Ledger.open(path, create=True), key, ONE)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    return path
+
+
+def test_a_ledger_that_can_only_be_read(locked, tmp_path, key):
+    before, files = locked.read_bytes(), sorted(p.name for p in tmp_path.iterdir())
+    ledger = Ledger.open(locked)
+    assert ledger.verify(key).ok
+    assert ledger.secrets(ONE, key) == SECRET
+    assert [r.status for r in verbs.open_to_read(locked).releases()] == ["unfinished"]
+    assert verbs.verify(locked, tmp_path / "key").entries == 2
+    for work in (lambda: ledger.append("aborted", ONE, {}), ledger.check_writable):
+        with pytest.raises(OutputError, match="can only be read"):
+            work()
+    with pytest.raises(OutputError, match="can only be read"):
+        verbs.plan_to_publish(locked, tmp_path / "key")
+    assert (locked.read_bytes(), sorted(p.name for p in tmp_path.iterdir())) == (before, files)
+
+
+def test_what_is_still_in_the_log_is_read_too(locked, key):
+    with sqlite3.connect(locked) as writer:
+        writer.execute("PRAGMA wal_autocheckpoint = 0")
+        writer.execute(
+            "INSERT INTO veilmark_entries SELECT 3, time, kind, release, body, NULL, hash, hash FROM veilmark_entries "
+            "WHERE number = 2"
+        )
+        writer.commit()
+        assert len(Ledger.open(locked).entries()) == 3
+    writer.close()

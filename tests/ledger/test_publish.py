@@ -7,6 +7,8 @@ import os
 import platform
 import re
 import stat
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,8 @@ from ledger.helpers import PUBLIC, SECRET, all_end_well, edit, forked, publish
 from veilmark.errors import DataError, OptionError, OutputError
 from veilmark.ledger import Ledger, new_release_id, publishing, recover
 from veilmark.ledger import publish as module
+
+OUTSIDE = frozenset(("close", "commit", "execute", "fetchall", "fsync", "open", "rename", "rmdir", "unlink"))
 
 
 @pytest.fixture
@@ -92,6 +96,54 @@ def test_a_failure_leaves_nothing(ledger, key, out, error):
         write_half(doing)
     assert names(out) == []
     assert [(r.status, r.recipients) for r in ledger.releases()] == [("aborted", ["ada", "bob"])]
+
+
+def interrupting(number, target):
+    """A profiler that presses Ctrl-C at the n-th step outside since the folder got its name."""
+    left = number
+
+    def profile(frame, event, function):
+        nonlocal left
+        if event in ("c_call", "c_return") and function.__name__ in OUTSIDE and target.exists():
+            left -= 1
+            if left < 0:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+    return profile
+
+
+def test_ctrl_c_is_too_late_once_the_folder_has_its_name(key, fast_folder, out):
+    ledger, seen = Ledger.open(fast_folder / "l.db", create=True), []
+    for number in range(1_000):
+        target, late = out / str(number), False
+        try:
+            with publishing(ledger, key, target, PUBLIC, SECRET) as doing:
+                (doing.folder / "ada.csv").write_text("x")
+                sys.setprofile(interrupting(number, target))
+        except KeyboardInterrupt:
+            late = True  # In the very last step, when nothing is left to be done.
+        unhurt = sys.getprofile() is not None
+        sys.setprofile(None)
+        assert doing.published
+        assert ledger.release(doing.release).status == "published"
+        assert [p.name for p in out.iterdir() if p.name.startswith(".")] == []
+        if unhurt:
+            break
+        seen.append(late)
+    assert len(seen) > 20
+    assert not any(seen[:-3])
+    assert ledger.verify(key, files=True).ok
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_at_once(ledger, key, out, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: str(path) != str(out))
+    with (
+        pytest.raises(OutputError, match=r"cannot be written to\. Check the folder"),
+        publishing(ledger, key, out / "copies", PUBLIC, SECRET),
+    ):
+        pytest.fail("it was let in")
+    assert ledger.entries() == []
 
 
 def test_a_target_that_is_taken_is_refused_at_once(ledger, key, out):
@@ -253,14 +305,17 @@ def test_publishers_at_once(ledger, where, key, out):
 
 def test_files_are_compared_where_they_still_are(ledger, key, out):
     publish(ledger, key, out / "one")
-    name = publish(ledger, key, out / "two")
+    publish(ledger, key, out / "two")
     assert ledger.verify(files=True).files == 4
     (out / "one" / "ada.csv").unlink()
-    assert ledger.verify(files=True).files == 3
-    (out / "two" / "bob.csv").write_text("changed")
     found = ledger.verify(files=True)
-    assert (found.ok, found.where) == (False, 5)
-    assert f"two/bob.csv' of release '{name}' is not as it was published" in found.what
+    assert (found.ok, found.files, found.missing) == (True, 3, (str(out / "one" / "ada.csv"),))
+    changed = tuple(str(out / where) for where in ("one/bob.csv", "two/bob.csv"))
+    for path in changed:
+        Path(path).write_text("changed")
+    found = ledger.verify(files=True)
+    assert (found.ok, found.whole, found.where, found.what) == (False, True, None, None)
+    assert (found.changed, len(found.missing), found.entries) == (changed, 1, 6)
     assert ledger.verify().ok
 
 

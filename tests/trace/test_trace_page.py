@@ -14,7 +14,7 @@ from marked_release import QUASI, make_release
 from veilmark import __version__
 from veilmark.errors import OptionError
 from veilmark.ledger.files import digest
-from veilmark.report.trace_page import Exhibit, in_words, probability, trace_page
+from veilmark.report.trace_page import Exhibit, all_tested, in_words, probability, standing, trace_page
 from veilmark.trace.accuse import Suspect, Traced
 from veilmark.workbench.ledger import verify
 from veilmark.workbench.trace_report import check_report_path, write_trace_report
@@ -84,9 +84,28 @@ def test_who_is_named_and_why():
     assert "<strong>Named: bob</strong>" in text
     assert "3.2e-09: 1 in 310,000,000" in text
     assert {"130**", "14***", "leak.csv", "1,234"} <= set(page.cells)
-    for said in ("ab" * 32, "cd" * 32, f"veilmark {__version__}", "2026-01-02 03:04 UTC", "A note.", "2 tested"):
+    for said in (
+        "ab" * 32,
+        "cd" * 32,
+        f"veilmark {__version__}",
+        "2026-01-02 03:04 UTC",
+        "A note.",
+        "2 recipients tested",
+    ):
         assert said in text
     assert "Confidential" in text
+
+
+def test_how_many_were_tested_and_why_evidence_names_nobody():
+    held = {"kind": "cover class", "held_by": 2}
+    weak = [Suspect("ada", r, 0, p, "exact", evidence=e) for r, p, e in (("r1", 0.2, (held,)), ("r2", 1.0, (held,)))]
+    chance = Suspect("bob", "r2", 0, 1.0, "exact", evidence=({"kind": "decoy claimed"},))
+    found = Traced((), (*weak, chance, Suspect("bob", "r1", 0, 1.0, "exact")), 1e-6, 4)
+    assert all_tested(found) == "2 recipients tested in 2 releases"
+    said = [standing(s, 1e-6) for s in found.suspects]
+    assert said == ["above the limit", "seen also in what others hold", "no more than by chance", ""]
+    assert standing(weak[0], 0.5) == "named"
+    assert {*said[:3]} <= set(Page(trace_page(found, EXHIBIT)).cells)
 
 
 def test_nobody_is_named():

@@ -74,7 +74,8 @@ def _show(found: CrossCopy) -> None:
         _scope("Classes in one of these copies alone", found.seen_once, console)
     _scope("All classes of these copies", found.whole, console)
     if found.foreign:
-        console.print(f"{found.foreign:,} classes are not of this release and were left out.", style="dim")
+        classes = "1 class is" if found.foreign == 1 else f"{found.foreign:,} classes are"
+        console.print(f"{classes} not of this release and left out.", style="dim")
 
 
 def _scope(title: str, scope: Scope, console: Console) -> None:

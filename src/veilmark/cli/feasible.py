@@ -50,7 +50,12 @@ def feasible(
     ] = "",
     recipients: Annotated[int, typer.Option(min=1, help="So many are to get a copy.")] = 30,
     decoys: Annotated[int, typer.Option(min=0, help="Decoy classes for each recipient.")] = 3,
-    covers: Annotated[int, typer.Option(min=0, help="Real classes kept for each recipient alone.")] = 20,
+    covers: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Real classes kept for each recipient alone: as in the paper; release has 0 unless asked."
+        ),
+    ] = 20,
     risk: Annotated[
         str, typer.Option(metavar="LOW:HIGH", help="Decoys' risk, times the release's highest.")
     ] = "1.1:1.5",
@@ -98,6 +103,8 @@ def _show(found: Feasible) -> None:
     _feasibility(found, console)
     _detectability(found, console)
     _scalability(found, console)
+    if found.recognized is not None:
+        console.print(literal(found.recognized.note(found.identity), "yellow" if found.recognized.few else "dim"))
     if not found.members_known:
         console.print(
             literal(
@@ -141,6 +148,7 @@ def _detectability(found: Feasible, console: Console) -> None:
 
 def _scalability(found: Feasible, console: Console) -> None:
     from veilmark.cli.show import new_table, print_table
+    from veilmark.cli.show_release import MORE
 
     asked = found.settings[0].scalability
     title = f"Scalable? {asked.asked:,} recipients, each with {asked.decoys} decoy classes and {asked.covers} covers"
@@ -159,10 +167,12 @@ def _scalability(found: Feasible, console: Console) -> None:
     print_table(decoys, console)
     if asked.covers:
         print_table(covers, console)
-    console.print(
-        f"A class that is in one copy only is a decoy with probability {asked.seen_once:.2f}. Loss is discernibility, 0 "
-        "to 1, withheld records counted as suppressed."
-    )
+    if asked.asked > 1:
+        console.print(
+            f"A class that is in one copy only is a decoy with probability {asked.seen_once:.2f}"
+            f"{MORE if asked.seen_once < 1 else ''}."
+        )
+    console.print("Loss is discernibility, 0 to 1, withheld records counted as suppressed.")
 
 
 def _count(number: int | None) -> str:

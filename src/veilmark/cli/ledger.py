@@ -36,6 +36,7 @@ def list_releases(ledger: LedgerOption, key: KeyOption = None, as_json: JsonOpti
     from veilmark.cli import show_ledger
     from veilmark.workbench import ledger as verbs
 
+    _warn_of_faults(ledger)
     found = verbs.releases(ledger, key)
     if as_json:
         print_json({"releases": [release.summary() for release in found]})
@@ -51,11 +52,21 @@ def show_release(
     from veilmark.cli import show_ledger
     from veilmark.workbench import ledger as verbs
 
+    _warn_of_faults(ledger)
     found = verbs.release(ledger, release, key)
     if as_json:
         print_json(found.to_dict())
     else:
         show_ledger.release(found)
+
+
+def _warn_of_faults(ledger: str) -> None:
+    """Say that what follows cannot be relied on."""
+    from veilmark.workbench import ledger as verbs
+
+    wrong = verbs.fault(ledger)
+    if wrong:
+        typer.echo(f"Warning: {wrong} Do not rely on what it says; compare with a backup.", err=True)
 
 
 @app.command("decoys")
@@ -120,13 +131,15 @@ def export(
     as_json: JsonOption = False,
 ) -> None:
     """Write a backup: one file of JSON lines, its secrets still encrypted. The key is not in it."""
+    from veilmark.cli import show_ledger
     from veilmark.workbench import ledger as verbs
 
     found = verbs.export(ledger, file)
     if as_json:
         print_json({"output": str(file), "entries": found.entries, "head": found.head})
     else:
-        typer.echo(f"Wrote {found.entries:,} entries to {file}. The key file needs a backup of its own.")
+        written = show_ledger.entries(found.entries)
+        typer.echo(f"Wrote {written} to {file}. The key file needs a backup of its own.")
 
 
 @app.command("import")
@@ -136,10 +149,11 @@ def restore(
     as_json: JsonOption = False,
 ) -> None:
     """Make a new ledger from a backup."""
+    from veilmark.cli import show_ledger
     from veilmark.workbench import ledger as verbs
 
     found = verbs.restore(file, ledger)
     if as_json:
         print_json({"entries": found.entries, "head": found.head})
     else:
-        typer.echo(f"Restored {found.entries:,} entries; the chain is whole.")
+        typer.echo(f"Restored {show_ledger.entries(found.entries)}; the chain is whole.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -25,11 +26,14 @@ from veilmark.cli import (
     measure,
     monitor,
     release,
+    report,
     reproduce,
     score,
+    serve,
     simulate,
     start,
     trace,
+    users,
     utility,
     watch,
     weights,
@@ -60,12 +64,15 @@ attack.register(app)
 compare.register(app)
 feasible.register(app)
 release.register(app)
+report.register(app)
 ledger.register(app)
 trace.register(app)
 watch.register(app)
 crosscopy.register(app)
 simulate.register(app)
 reproduce.register(app)
+serve.register(app)
+users.register(app)
 
 INTERRUPTED = 130
 ENDINGS = ("SIGTERM", "SIGHUP")
@@ -89,6 +96,8 @@ def _root(
 
 def run() -> None:
     """The `veilmark` command."""
+    # Where Ctrl-C hits while a connection is closed, SQLAlchemy would print where.
+    logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
     for name in ENDINGS:
         # A signal that is ignored stays so: that is what nohup does with SIGHUP.
         if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN:
@@ -125,7 +134,8 @@ def _exit_code(arguments: list[str]) -> int:
         if type(error).__name__ == "NoArgsIsHelpError":
             return _help(error.format_message())
         message = error.format_message().rstrip(".")
-        return _fail(f"{message}{'' if message.endswith('?') else '.'} See: veilmark --help.", error.exit_code)
+        verb = getattr(getattr(error, "ctx", None), "command_path", "veilmark")
+        return _fail(f"{message}{'' if message.endswith('?') else '.'} See: {verb} --help.", error.exit_code)
     except VeilmarkError as error:
         return _fail(str(error), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):

@@ -65,7 +65,7 @@ def release(
         float, typer.Option(metavar="SHARE", help="Of a biased sample: only the nearest share of the candidates.")
     ] = 1.0,
     seed: Annotated[
-        int | None, typer.Option(help="The same seed and key give the same copies.", show_default=False)
+        int | None, typer.Option(help="The same seed, key and version give the same copies.", show_default=False)
     ] = None,
     form: Annotated[Literal["csv", "parquet"], typer.Option("--format", help="How copies are written.")] = "csv",
     terms: Annotated[

@@ -79,17 +79,31 @@ def _value(value: Any) -> str:
     return "-" if value is None else str(value)
 
 
+def entries(count: int) -> str:
+    """`1 entry`, `2 entries`."""
+    return f"{count:,} entr{'y' if count == 1 else 'ies'}"
+
+
 def verification(found: Verification) -> None:
-    """What `veilmark ledger verify` prints."""
+    """What `veilmark ledger verify` prints: of the ledger first, then of the files."""
     console = Console()
-    if not found.ok:
+    if not found.whole:
         console.print(literal(f"The ledger is not as it was written: {found.what}.", "bold red"))
-        console.print(literal(f"Sound up to there: {found.entries:,} entries. Compare with a backup.", "dim"))
+        console.print(literal(f"Sound up to there: {entries(found.entries)}. Compare with a backup.", "dim"))
         return
-    checked = f"The ledger is whole: {found.entries:,} entries"
+    checked = f"The ledger is whole: {entries(found.entries)}"
     checked += "" if found.secrets is None else f"; secrets opened: {found.secrets:,}"
     checked += "" if found.files is None else f"; files compared: {found.files:,}"
     console.print(literal(f"{checked}.", "bold"))
+    _files("Not as they were published", found.changed, "bold red", console)
+    _files("No longer where they were published", found.missing, "", console)
     console.print(literal(f"Head: {found.head}", "dim"), soft_wrap=True)
     hint = "Keep the head elsewhere: --head HASH later shows that nothing was cut off or written anew."
     console.print(literal(hint, "dim"))
+
+
+def _files(title: str, paths: Sequence[str], style: str, console: Console) -> None:
+    if paths:
+        console.print(literal(f"{title} ({len(paths):,}):", style))
+    for path in paths:
+        console.print(literal(f"  {path}"), soft_wrap=True)

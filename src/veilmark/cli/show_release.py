@@ -6,10 +6,12 @@ from rich.console import Console
 from rich.text import Text
 
 from veilmark.cli.show import literal, new_table, print_table
+from veilmark.report.trace_page import all_tested, probability, standing
 from veilmark.trace.accuse import Suspect, Traced
 from veilmark.workbench.releasing import Released
 
 SHOWN = 10
+MORE = ", by presence alone; sizes and rarity tell more: veilmark crosscopy"
 
 
 def released(result: Released, console: Console | None = None) -> None:
@@ -46,10 +48,10 @@ def _cost(result: Released, console: Console) -> None:
             f"The code has {code['length']:,} cover classes ({code['kind']}) and finds one of {code['coalition']} who "
             "collude."
         )
-    if cost["seen_once"]:
+    if cost["seen_once"] and cost["compared"] > 1:
         console.print(
             f"Of {cost['compared']:,} copies side by side, a class that only one of them has is a decoy with probability "
-            f"{cost['seen_once']:.2f}."
+            f"{cost['seen_once']:.2f}{MORE if cost['seen_once'] < 1 else ''}."
         )
     before, after = result.loss, result.loss_after
     console.print(
@@ -68,17 +70,16 @@ def traced(result: Traced, console: Console | None = None) -> None:
     else:
         console.print("\n[bold]Nobody is named.[/bold]")
     console.print(
-        f"The probability of naming any innocent one of the {result.tested:,} recipients tested is at most "
-        f"{result.false_accusation:g}.\n"
+        f"The probability of naming any innocent one of the {all_tested(result)} is at most {result.false_accusation:g}.\n"
     )
-    table = new_table("Recipients", "recipient", "release", numbers=("probability if innocent", "evidence"))
+    table = new_table("Recipients", "recipient", "release", "", numbers=("probability if innocent", "evidence"))
     for suspect in result.suspects[:SHOWN]:
         bound = "≤ " if suspect.tail != "exact" and suspect.p_value < 1 else ""
-        p = f"{bound}{suspect.p_value:.2g}"
-        table.add_row(literal(suspect.name), suspect.release, p, f"{len(suspect.evidence):,}")
+        p = f"{bound}{probability(suspect.p_value)}"
+        why = standing(suspect, result.false_accusation)
+        table.add_row(literal(suspect.name), suspect.release, why, p, f"{len(suspect.evidence):,}")
     print_table(table, console)
-    if len(result.suspects) > SHOWN:
-        console.print(f"and {len(result.suspects) - SHOWN:,} more.")
+    _more(len(result.suspects), console)
     for suspect in result.suspects:
         if suspect.p_value <= result.false_accusation:
             _evidence(suspect, console)
@@ -90,7 +91,14 @@ def _evidence(suspect: Suspect, console: Console) -> None:
     if not suspect.evidence:
         return
     names = list(dict.fromkeys(key for row in suspect.evidence for key in row))
-    table = new_table(f"Evidence against {suspect.name}", *names)
+    table = new_table(f"Evidence against {suspect.name}, release {suspect.release}", *names)
     for row in suspect.evidence[:SHOWN]:
         table.add_row(*(literal("" if row.get(name) is None else row[name]) for name in names))
     print_table(table, console)
+    _more(len(suspect.evidence), console)
+
+
+def _more(count: int, console: Console) -> None:
+    """That a list was cut short."""
+    if count > SHOWN:
+        console.print(f"and {count - SHOWN:,} more; --json lists all.\n")

@@ -73,11 +73,34 @@ def _show(found: Simulated) -> None:
         shares = f"{run.power:.1%}", f"{low:.1%}-{high:.1%}", f"{run.caught_all / run.trials:.1%}"
         table.add_row(run.strategy, STORIES[run.strategy], *shares, f"{run.innocent_accused:,}", f"{run.trials:,}")
     print_table(table, console)
+    same = _same_ways(found)
+    if same:
+        console.print(same)
     most = wilson(found.innocent_accused / found.trials, found.trials)[1]
     console.print(
         f"An innocent recipient was named in {found.innocent_accused:,} of {found.trials:,} mixes; that alone shows that it "
         f"happens in at most {most:.2%}. Tracing keeps it at {first.false_accusation:g} or below, however they mix."
     )
+
+
+def _same_ways(found: Simulated) -> str:
+    """Why some ways to mix come out the same."""
+    from veilmark.mark.simulate import strategy_table
+
+    coalition = found.runs[0].coalition
+    ways: dict[bytes, list[str]] = {}
+    for run in found.runs:
+        ways.setdefault(strategy_table(run.strategy, coalition).tobytes(), []).append(run.strategy)
+    alike = [names for names in ways.values() if len(names) > 1]
+    if not alike:
+        return ""
+    listed = "; ".join(f"{', '.join(names[:-1])} and {names[-1]}" for names in alike)
+    if coalition == 1:
+        return "One recipient alone has nothing to mix, so that all ways are the same."
+    reason = (
+        ": where two copies differ, one has the class and one has not, so that chance decides" if coalition == 2 else ""
+    )
+    return f"For a coalition of {coalition}, {listed} are the same{reason}."
 
 
 def _enough(found: Simulated) -> str:

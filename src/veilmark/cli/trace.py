@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from veilmark.cli.options import JsonOption, print_json
+from veilmark.errors import OptionError
 
 PANEL = "4  Trace: a claim or a leaked file, and who it came from"
 
@@ -47,6 +48,8 @@ def trace(
     from veilmark.cli import show_release
     from veilmark.workbench import trace_report
 
+    if claims is not None and file is not None:
+        raise OptionError("Give --claims or --file, not both: each is traced by itself.")
     evidence = claims or file
     if output is not None and evidence is not None:
         trace_report.check_report_path(output, evidence)

@@ -58,11 +58,12 @@ def _print(found: Checked) -> None:
     from rich.console import Console
 
     from veilmark.cli.show import literal
+    from veilmark.report.trace_page import probability
 
     if found.error is not None:
         said = f"not checked: {found.error}"
     elif found.accused:
-        worst = ", ".join(f"{n['name']} ({n['p_value']:.2g} if innocent)" for n in found.named)
+        worst = ", ".join(f"{n['name']} ({probability(n['p_value'])} if innocent)" for n in found.named)
         said = f"{found.kind}; named: {worst}"
     else:
         said = f"{found.kind}; nobody is named"
@@ -71,9 +72,11 @@ def _print(found: Checked) -> None:
 
 def _print_end(found: Watched) -> None:
     counts = found.to_dict()
+    files = "1 file" if counts["checked"] == 1 else f"{counts['checked']:,} files"
     typer.echo(
-        f"{counts['checked']:,} files looked at: {counts['named']:,} named somebody, {counts['errors']:,} could not be "
+        f"{files} looked at: {counts['named']:,} named somebody, {counts['errors']:,} could not be "
         f"checked. See {found.log}."
     )
     if found.waiting:
-        typer.echo(f"{found.waiting:,} notices did not reach the webhook; the next watch tries them again.", err=True)
+        notices = "1 notice" if found.waiting == 1 else f"{found.waiting:,} notices"
+        typer.echo(f"{notices} did not reach the webhook; the next watch tries again.", err=True)

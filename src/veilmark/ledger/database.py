@@ -15,7 +15,7 @@ from sqlalchemy.pool import NullPool
 
 from veilmark.errors import DataError, OptionError, OutputError, VeilmarkError
 from veilmark.ledger import schema
-from veilmark.ledger.files import new_private_file
+from veilmark.ledger.files import check_new_file, new_private_file
 
 PATIENCE = 30
 """Seconds to wait for another process that is writing."""
@@ -29,9 +29,10 @@ Fill = Callable[[Connection], None]
 class Database:
     """Connections to a ledger's tables, one for each use, so that nothing is shared with a forked process."""
 
-    def __init__(self, engine: Engine, label: str) -> None:
+    def __init__(self, engine: Engine, label: str, read_only: bool = False) -> None:
         self._engine = engine
         self.label = label
+        self.read_only = read_only
 
     @property
     def is_local(self) -> bool:
@@ -47,12 +48,21 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction that no other writer is in; it is on disk when the block has ended."""
+        self.check_writable()
         with self._plain_errors(), self._engine.connect() as connection:
             connection = connection.execution_options(writing=True)
             with connection.begin():
                 if connection.dialect.name == "postgresql":
                     _take_turns(connection)
                 yield connection
+
+    def check_writable(self) -> None:
+        """Refuse one that can only be read."""
+        if self.read_only:
+            raise OutputError(
+                f"The ledger '{self.label}' can only be read: you may not write to the file, or not to its folder. Check "
+                "the permissions of both."
+            )
 
     def prepare(self, may_create: bool) -> None:
         """Bring the tables up to date; where there are none, make them only if that is wanted."""
@@ -108,6 +118,21 @@ def connect(where: str | os.PathLike[str], create: bool = False) -> Database:
     return database
 
 
+def exists(where: str | os.PathLike[str]) -> bool:
+    """Whether a ledger is there, or, at a path, anything; where one could not be made, that is refused."""
+    place = _place(where)
+    if isinstance(place, URL):
+        try:
+            with _postgres(place).reading() as connection:
+                return schema.version_of(connection) > 0
+        except OutputError as error:
+            raise OptionError(str(error)) from None
+    if not place.exists():
+        check_new_file(place)
+        return False
+    return True
+
+
 def make(where: str | os.PathLike[str], fill: Fill) -> Database:
     """A new ledger with what `fill` puts into it, whole or not at all."""
     place = _place(where)
@@ -141,10 +166,13 @@ def _place(where: str | os.PathLike[str]) -> Path | URL:
 
 
 def _sqlite(path: Path, label: str, new: bool = False) -> Database:
-    address = f"file:{quote(os.path.abspath(path))}?mode=rw"
+    real = os.path.realpath(path)
+    read_only = not new and not (os.access(real, os.W_OK) and os.access(os.path.dirname(real), os.W_OK))
+    address = f"file:{quote(os.path.abspath(path))}?mode="
 
     def open_file() -> sqlite3.Connection:
-        connection = sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)
+        mode = _reading(real) if read_only else "rw"
+        connection = sqlite3.connect(address + mode, timeout=PATIENCE, isolation_level=None, uri=True)
         if new:
             connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
@@ -154,12 +182,26 @@ def _sqlite(path: Path, label: str, new: bool = False) -> Database:
 
     engine = create_engine("sqlite://", creator=open_file, poolclass=NullPool, hide_parameters=True)
     event.listen(engine, "begin", _begin)
-    return Database(engine, label)
+    event.listen(engine, "invalidate", _roll_back)
+    return Database(engine, label, read_only)
+
+
+def _reading(path: str) -> str:
+    """How a file is opened that must not be written to. Beside it SQLite keeps files of its own, even to read; where there
+    are none, nobody is writing, and it is told to do without them."""
+    log = f"{path}-wal"
+    return "ro" if os.path.exists(log) and os.path.getsize(log) else "ro&immutable=1"
 
 
 def _begin(connection: Connection) -> None:
     """A writer takes the lock at once: a transaction that read first could no longer wait for it."""
     connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("writing") else "BEGIN")
+
+
+def _roll_back(connection: sqlite3.Connection, *_: object) -> None:
+    """What Ctrl-C cuts short lets go of the lock now, and not when the last of its cursors is forgotten."""
+    with suppress(sqlite3.Error):
+        connection.rollback()
 
 
 def _make_sqlite(path: Path, fill: Fill | None) -> None:

@@ -12,6 +12,19 @@ from pathlib import Path
 from veilmark.errors import OptionError, OutputError
 
 
+def check_new_file(path: Path) -> None:
+    """A file can be made there; said before the work is done."""
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
+        raise _no_folder(path, folder)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise OutputError(f"'{path}' cannot be made: '{folder}' cannot be written to. Check the folder's permissions.")
+
+
+def _no_folder(path: Path, folder: Path) -> OptionError:
+    return OptionError(f"'{path}' cannot be written: there is no folder '{folder}'. Make it first.")
+
+
 @contextmanager
 def new_private_file(path: Path) -> Iterator[Path]:
     """A temporary path that becomes `path` when the block ends well; only its owner can read it.
@@ -22,7 +35,7 @@ def new_private_file(path: Path) -> Iterator[Path]:
     try:
         handle, name = tempfile.mkstemp(prefix=".veilmark-", dir=target.parent)
     except (FileNotFoundError, NotADirectoryError):
-        raise OptionError(f"'{path}' cannot be written: there is no folder '{target.parent}'. Make it first.") from None
+        raise _no_folder(path, target.parent) from None
     except OSError as error:
         raise _unwritable(path, error) from None
     os.close(handle)

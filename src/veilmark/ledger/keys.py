@@ -55,10 +55,19 @@ class Key:
     def open_or_make(cls, path: str | os.PathLike[str]) -> Key:
         """Read a key file, or make one where there is none."""
         if not os.path.exists(path):
-            secret = secrets.token_bytes(SIZE)
-            with suppress(FileExistsError), new_private_file(Path(path)) as temporary:  # One made meanwhile counts.
-                temporary.write_text(f"{HEADER}{base64.b64encode(secret).decode()}\n", encoding="ascii")
+            with suppress(FileExistsError):  # One made meanwhile counts.
+                cls.new().save(path)
         return cls.open(path)
+
+    @classmethod
+    def new(cls) -> Key:
+        """A random one, which is in no file yet."""
+        return cls(secrets.token_bytes(SIZE))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a key file; it never replaces one (`FileExistsError`)."""
+        with new_private_file(Path(path)) as temporary:
+            temporary.write_text(f"{HEADER}{base64.b64encode(self.secret).decode()}\n", encoding="ascii")
 
     def __repr__(self) -> str:
         return f"Key({self.id})"

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from veilmark.errors import OptionError, OutputError, VeilmarkError
-from veilmark.ledger.files import digests, sync, sync_all
+from veilmark.ledger.files import check_new_file, digests, sync, sync_all
 from veilmark.ledger.keys import Key
 from veilmark.ledger.releases import OWN, Release, releases_of
 from veilmark.ledger.store import Ledger, OutOfTurnError
@@ -40,6 +40,8 @@ class Publication:
     public: dict[str, Any]
     secret: dict[str, Any] = field(repr=False)
     digests: dict[str, str] = field(default_factory=dict)
+    published: bool = False
+    """Whether the ledger says so; nothing can stop it then."""
 
 
 def new_release_id() -> str:
@@ -56,7 +58,10 @@ def publishing(
     secret: dict[str, Any],
     release: str | None = None,
 ) -> Iterator[Publication]:
-    """Publish what the block writes as `folder`, all of it or nothing; it is done when the block has been left."""
+    """Publish what the block writes as `folder`, all of it or nothing; it is done when the block has been left.
+
+    Ctrl-C stops it as long as the folder does not have its name. After that it is too late, and changes nothing.
+    """
     if set(public) & set(OWN):
         raise ValueError(f"The ledger itself writes {', '.join(OWN)}.")
     ledger.check_key(key)
@@ -76,12 +81,15 @@ def publishing(
         ledger.append("prepared", doing.release, body, doing.secret, key)
         _rename(doing.folder, target)
         ledger.append("published", doing.release, {"files": len(doing.digests)})
+        doing.published = True
         shutil.rmtree(work, ignore_errors=True)
-    except BaseException:
+    except BaseException as error:
         # What cannot be undone now, because the ledger cannot be reached, is undone by the next `recover`.
         with suppress(VeilmarkError, OSError):
             _settle(ledger, doing.release, target)
-        raise
+            doing.published = ledger.release(doing.release).status == "published"
+        if not (doing.published and isinstance(error, KeyboardInterrupt | OSError)):
+            raise
     finally:
         os.close(lock)
 
@@ -89,8 +97,7 @@ def publishing(
 def check_target(folder: str | os.PathLike[str]) -> Path:
     """The folder to be published, where there is room for it: a new one, or one that is empty."""
     target = Path(os.path.realpath(folder))
-    if not target.parent.is_dir():
-        raise OptionError(f"'{folder}' cannot be written: there is no folder '{target.parent}'. Make it first.")
+    check_new_file(Path(folder))
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise OptionError(f"'{folder}' exists already and is not an empty folder. Name a new one with -o.")
     return target

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Select, bindparam, desc, select
 from veilmark.errors import DataError, OptionError, OutputError, did_you_mean, listing
 from veilmark.ledger import chain
 from veilmark.ledger.chain import BEGINNING, Entry, Link, canonical, follow
-from veilmark.ledger.database import Database, connect
+from veilmark.ledger.database import Database, connect, exists
 from veilmark.ledger.keys import SIZE, Key, SealError, seal, unseal
 from veilmark.ledger.releases import Release, releases_of
 from veilmark.ledger.schema import ENTRIES, WRAPPED
@@ -50,10 +50,19 @@ class Ledger:
         """An SQLite file, a PostgreSQL URL, or `env:NAME` of a variable that holds one."""
         return cls(connect(where, create))
 
+    @staticmethod
+    def exists(where: str | os.PathLike[str]) -> bool:
+        """Whether there is one; a place where none could be made is refused."""
+        return exists(where)
+
     @property
     def label(self) -> str:
         """Its place, without a password."""
         return self.database.label
+
+    def check_writable(self) -> None:
+        """Refuse a ledger that can only be read; said before the work is done."""
+        self.database.check_writable()
 
     # --- writing -------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What verifying a ledger finds."""
+"""What verifying a ledger finds, of the ledger itself and of the files that it tells of."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from veilmark.ledger.releases import Release
 
 @dataclass(frozen=True)
 class Verification:
-    """How many entries are sound and, where something is not, at which entry and what; `head` is the last hash."""
+    """How many entries are sound and, where something is not, at which entry and what; `head` is the last hash.
+
+    Of the published files, `files` were compared; those `changed` are not as they were published, those `missing` are no
+    longer in their place, which is no fault: copies may be given away.
+    """
 
     entries: int
     head: str
@@ -21,10 +25,18 @@ class Verification:
     what: str | None = None
     secrets: int | None = None
     files: int | None = None
+    changed: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether the ledger itself is as it was written."""
+        return self.what is None
 
     @property
     def ok(self) -> bool:
-        return self.what is None
+        """Whether the files are, too."""
+        return self.whole and not self.changed
 
     def failed(self, where: int | None, what: str) -> Verification:
         return replace(self, where=where, what=what)
@@ -38,22 +50,23 @@ class Verification:
             "what": self.what,
             "secrets": self.secrets,
             "files": self.files,
+            "changed": list(self.changed),
+            "missing": list(self.missing),
         }
 
 
 def changed_files(found: Verification, releases: Sequence[Release]) -> Verification:
     """Compare the published files that are still in their place with their digests."""
-    checked = 0
+    checked, changed, missing = 0, [], []
     for release in releases:
         if release.status != "published":
             continue
         for name, expected in release.digests.items():
             path = Path(release.folder, name)
             if not path.is_file():
+                missing.append(str(path))
                 continue
             checked += 1
             if digest(path) != expected:
-                entry = next(e.number for e in release.history if e.kind == "prepared")
-                what = f"the file '{path}' of release '{release.id}' is not as it was published"
-                return replace(found, files=checked).failed(entry, what)
-    return replace(found, files=checked)
+                changed.append(str(path))
+    return replace(found, files=checked, changed=tuple(changed), missing=tuple(missing))

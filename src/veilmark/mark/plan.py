@@ -8,7 +8,7 @@ a coin of its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -150,12 +150,15 @@ class Marks:
         }
 
 
-def plan_marks(linked: Linked, marking: Marking, key: bytes, whole: bool = False) -> Marks:
+def plan_marks(
+    linked: Linked, marking: Marking, key: bytes, whole: bool = False, why: Callable[[], str] = str
+) -> Marks:
     """Draw decoys and covers; what the data cannot carry is refused, with the most that they can.
 
-    `whole`: a decoy class takes the other values of a released class, all of them, so that it is as diverse.
+    `whole`: a decoy class takes the other values of a released class, all of them, so that it is as diverse. `why` says,
+    where there are too few candidates, what may be the cause.
     """
-    pool = decoy_pool(linked, marking)
+    pool = decoy_pool(linked, marking, why)
     drawn = _draw_decoys(pool, marking, key)
     covers, holds, code = _by_code(linked, marking, key) if marking.collusion else _alone(linked, marking, key)
     marks = Marks(marking, linked, pool, drawn, (), None, covers, holds, code)
@@ -172,11 +175,11 @@ def room(linked: Linked) -> np.ndarray:
     return linked.population if linked.outside is None else linked.outside
 
 
-def decoy_pool(linked: Linked, marking: Marking) -> np.ndarray:
+def decoy_pool(linked: Linked, marking: Marking, why: Callable[[], str] = str) -> np.ndarray:
     """The classes that decoys are drawn from; there must be enough for all recipients."""
     pool = candidate_pool(linked, marking)
     if len(pool) < marking.decoys * len(marking.recipients):
-        raise OptionError(_too_few(linked, marking, len(pool), int(linked.candidates(marking.k).sum())))
+        raise OptionError(_too_few(linked, marking, len(pool), int(linked.candidates(marking.k).sum()), why))
     return pool
 
 
@@ -208,18 +211,19 @@ def riskiest(linked: Linked, marking: Marking, allowance: int) -> np.ndarray:
     return order[:0]
 
 
-def _too_few(linked: Linked, marking: Marking, found: int, anywhere: int) -> str:
+def _too_few(linked: Linked, marking: Marking, found: int, anywhere: int, why: Callable[[], str]) -> str:
     names, low, high = len(marking.recipients), *marking.risk
     most = found // names
     carried = f"{most} for each of {names} recipients" if most else f"1 for each of {found} recipients"
     multiples = linked.multiples()[linked.candidates(marking.k)]
     reach = f" The candidates' risks are {multiples.min():.2f} to {multiples.max():.2f} times." if anywhere else ""
     near = f", and of these --near keeps {marking.near:.0%}" if marking.near < 1 else ""
+    cause = "" if anywhere >= marking.decoys * names else why()
+    remedy = "Widen --risk, ask for fewer decoys, allow more suppression, or use a larger population."
     return (
         f"{marking.decoys * names:,} decoy classes are needed, and the population has {found:,} with {low:g} to "
         f"{high:g} times the release's highest risk ({anywhere:,} with any){near}.{reach} It can carry "
-        f"{carried if found else 'none'}. Widen --risk, ask for fewer decoys, allow more suppression, or use a larger "
-        "population."
+        f"{carried if found else 'none'}. {cause or remedy}"
     )
 
 

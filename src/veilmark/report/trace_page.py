@@ -96,7 +96,7 @@ def _verdict(traced: Traced, named: Sequence[Suspect]) -> str:
             f"that chance would explain it with a probability of {limit} or less. That clears nobody.</div>"
         )
     who = "".join(
-        f"<br>By chance alone, an innocent recipient (any of the {traced.tested:,} tested) would look as guilty as "
+        f"<br>By chance alone, an innocent recipient (any of the {all_tested(traced)}) would look as guilty as "
         f"<b>{escape(s.name)}</b>, release {escape(s.release)}, with a probability of {_at_most(s)}"
         f"{probability(s.p_value)}: {in_words(s.p_value)}."
         for s in named
@@ -115,7 +115,7 @@ def _confidential() -> str:
 def _meaning(traced: Traced, exhibit: Exhibit) -> str:
     return (
         f"<p>{MEANING[exhibit.kind]}</p><p>The probability given for each recipient is that of <i>any</i> innocent one "
-        f"among the {traced.tested:,} tested agreeing so well: the number tested is allowed for. <i>Exact</i> means that it "
+        f"among the {all_tested(traced)} agreeing so well: the number of tests is allowed for. <i>Exact</i> means that it "
         "was computed; <i>bound</i> that it is at most this. It is not the probability that a recipient is "
         "innocent, which depends on all that is known of the case besides. Nor does it tell who at the recipient's acted, "
         "or whether the copy was stolen there.</p>"
@@ -130,7 +130,7 @@ def _recipients(traced: Traced) -> str:
             f"{_at_most(s)}{probability(s.p_value)}",
             "exact" if s.tail == "exact" else "bound",
             f"{len(s.evidence):,}",
-            "named" if s.p_value <= traced.false_accusation else "",
+            standing(s, traced.false_accusation),
         )
         for s in traced.suspects
     ]
@@ -163,7 +163,7 @@ def _pieces(kind: str, pieces: Sequence[Mapping[str, Any]]) -> str:
 def _provenance(traced: Traced, exhibit: Exhibit) -> str:
     files = [(name, f"{size:,}", f"<code>{escape(digest)}</code>") for name, size, digest in exhibit.files]
     chain = (
-        f"The chain of its {exhibit.entries:,} entries is whole."
+        f"The chain of its {exhibit.entries:,} entr{'y' if exhibit.entries == 1 else 'ies'} is whole."
         if exhibit.fault is None
         else f"<b>Its chain is broken: {escape(exhibit.fault)}.</b>"
     )
@@ -193,6 +193,26 @@ def _table(
 
 def _at_most(suspect: Suspect) -> str:
     return "" if suspect.tail == "exact" else "at most "
+
+
+def all_tested(traced: Traced) -> str:
+    """How many were tested, and in how many releases."""
+    names, releases = len({s.name for s in traced.suspects}), len({s.release for s in traced.suspects})
+    said = f"{names:,} recipient{'' if names == 1 else 's'} tested"
+    return said if releases < 2 else f"{said} in {releases:,} releases"
+
+
+def standing(suspect: Suspect, limit: float) -> str:
+    """Whether a recipient is named and, where there is evidence but it does not suffice, why not."""
+    if suspect.p_value <= limit:
+        return "named"
+    if not suspect.evidence:
+        return ""
+    if suspect.p_value < 1:
+        return "above the limit"
+    return (
+        "seen also in what others hold" if all("held_by" in e for e in suspect.evidence) else "no more than by chance"
+    )
 
 
 def probability(p: float) -> str:

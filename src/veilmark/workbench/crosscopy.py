@@ -75,6 +75,8 @@ def cross_copy(
     book = open_to_read(ledger)
     found = book.release(release)
     marked = Marked.of(found.id, book.secrets(found.id, key_of(book, key)))
+    names = tuple(os.fspath(copy) for copy in copies)
+    whose = _recipients(found, book.releases(), names)
     sight = look(_read(copies, marked), marked.columns)
     kind = truth(
         sight, marked.classes, [[row[c] for c in marked.columns] for of in marked.decoys.values() for row in of]
@@ -85,10 +87,7 @@ def cross_copy(
     seen = features(sight, linked)
     known = kind >= 0
     once = tell(seen, kind, known & (sight.presence == 1), seed)
-    names = tuple(os.fspath(copy) for copy in copies)
-    return CrossCopy(
-        found.id, names, _recipients(found, names), once, tell(seen, kind, known, seed), int((~known).sum())
-    )
+    return CrossCopy(found.id, names, whose, once, tell(seen, kind, known, seed), int((~known).sum()))
 
 
 def _read(copies: Sequence[File], marked: Marked) -> list[pa.Table]:
@@ -103,13 +102,23 @@ def _read(copies: Sequence[File], marked: Marked) -> list[pa.Table]:
     return tables
 
 
-def _recipients(release: Release, copies: Sequence[str]) -> tuple[str | None, ...]:
-    """Whose copies these are, by their digests."""
+def _recipients(release: Release, every: Sequence[Release], copies: Sequence[str]) -> tuple[str | None, ...]:
+    """Whose copies these are, by their digests; copies of other releases are refused."""
     who = {
         release.digests.get(Path(str(given["file"])).name): str(given["name"])
         for given in release.public.get("recipients", [])
     }
+    for copy in copies:
+        if not Path(copy).is_file():
+            raise DataError(f"There is no file '{copy}'. Give copies of release {release.id}.")
     found = [digest(Path(copy)) for copy in copies]
+    elsewhere = {one: other.id for other in every for one in other.digests.values()}
+    for copy, one in zip(copies, found, strict=True):
+        if one in elsewhere and one not in release.digests.values():
+            raise OptionError(
+                f"'{copy}' is a copy of release {elsewhere[one]}, not of {release.id}. Give copies of one release, and name "
+                "it with --release."
+            )
     twice = [copy for i, copy in enumerate(copies) if found[i] in found[:i]]
     if twice:
         raise OptionError(f"{listing(twice)} is the same file as one before it. Give each copy once.")

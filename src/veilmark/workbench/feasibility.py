@@ -23,6 +23,7 @@ from veilmark.veil.anonymize import Plan
 from veilmark.veil.ola import Ola
 from veilmark.workbench.anonymizing import planned
 from veilmark.workbench.linking import Ground, check_identity, union_levels
+from veilmark.workbench.recognizing import Recognized, recognize
 from veilmark.workbench.sources import class_table, engine_of, open_other, open_source
 
 MOST_SETTINGS = 100
@@ -37,6 +38,9 @@ class Feasible(Charted):
     members_known: bool
     """Whether it is known who of the population is in the source."""
     settings: tuple[Reports, ...]
+    recognized: Recognized | None = None
+    """How many of the source's persons are in the population, where that is known."""
+    identity: tuple[str, ...] = ()
 
     def chart(self) -> Any:
         """The candidates' risks, and the sizes of the release's classes."""
@@ -45,7 +49,9 @@ class Feasible(Charted):
         return reports(self.settings)
 
     def to_dict(self) -> dict[str, Any]:
-        return {**vars(self), "settings": [of.to_dict() for of in self.settings]}
+        known = None if self.recognized is None else self.recognized.to_dict()
+        settings = [of.to_dict() for of in self.settings]
+        return {**vars(self), "settings": settings, "recognized": known, "identity": list(self.identity)}
 
 
 def feasible(
@@ -67,7 +73,7 @@ def feasible(
     _check(study, ks, suppressions, chart)
     with engine_of(study) as engine:
         source = open_source(engine, study)
-        everybody = open_other(engine, study, population, study.quasi)
+        everybody = open_other(engine, study, population, study.quasi, joined=bool(identity))
         if identity:
             check_identity(everybody, identity)
         classes = class_table(source, study)
@@ -76,6 +82,7 @@ def feasible(
             raise DataError(f"'{everybody.label}' has column names but no records.")
         domains = tuple(union_domain(*both) for both in zip(classes.domains, people.domains, strict=True))
         levels = tuple(union_levels(study, classes, domains))
+        recognized = recognize(source, everybody, identity, study.quasi)
         found = []
         for k, suppression in product(ks, suppressions):
             tuned = replace(method or Ola(), suppression=suppression)
@@ -86,7 +93,7 @@ def feasible(
                 linked = Ground(engine, study, *tables, made, linked, pa.table({}))._with_persons(k).linked
             found.append(_reports(linked, made, replace(marking, k=k), suppression, seed))
     known = bool(identity) and set(identity) <= set(source.columns)
-    result = Feasible(everybody.label, people.total_records, known, tuple(found))
+    result = Feasible(everybody.label, people.total_records, known, tuple(found), recognized, tuple(identity))
     if chart is not None:
         _draw(result, Path(chart))
     return result

@@ -4,35 +4,65 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from veilmark.errors import DataError, OptionError, OutputError
 from veilmark.ledger import Key, Ledger, Release, Verification, backup, recover
+from veilmark.ledger.files import check_new_file
 
 Place = str | os.PathLike[str]
 
 
-def open_to_publish(where: Place, key_file: Place) -> tuple[Ledger, Key]:
-    """A ledger and its key for a new release; both are made where there are none.
+def plan_to_publish(where: Place, key_file: Place) -> tuple[Ledger | None, Key]:
+    """The ledger, if there is one, and its key, for a new release; a new key is in no file yet. Nothing is made, but what
+    could not be made or written later is refused.
 
-    A key is not made for a ledger that has one: a path mistyped must not start a second key.
+    There is no new key for a ledger that has one: a path mistyped must not start a second key.
     """
-    if os.path.exists(key_file):
-        Key.open(key_file)
+    ledger = Ledger.open(where) if Ledger.exists(where) else None
+    if ledger is not None:
+        ledger.check_writable()
+    if os.path.exists(key_file) or (ledger is not None and ledger.key_id() is not None):
+        return ledger, Key.open(key_file) if ledger is None else key_of(ledger, key_file)
+    check_new_file(Path(key_file))
+    return ledger, Key.new()
+
+
+def open_to_publish(where: Place, key_file: Place, key: Key | None = None) -> tuple[Ledger, Key]:
+    """A ledger and its key for a new release; both are made where there are none. `key` is the one that was planned with.
+
+    They are made as late as can be, so that a release that comes to nothing leaves neither.
+    """
+    key = key or plan_to_publish(where, key_file)[1]
     ledger = Ledger.open(where, create=True)
-    key = Key.open_or_make(key_file) if ledger.key_id() is None else key_of(ledger, key_file)
+    ledger.check_key(key)
+    with suppress(FileExistsError):
+        if not os.path.exists(key_file):
+            key.save(key_file)
+    if Key.open(key_file) != key:
+        raise OptionError(f"Another process has made the key file '{key_file}' meanwhile. Try again.")
     recover(ledger)
     return ledger, key
 
 
 def open_to_read(where: Place, key_file: Place | None = None) -> Ledger:
-    """A ledger in which what was cut short is settled, unless it can only be read; a key, if given, must be its own."""
+    """A ledger in which what was cut short is settled, unless it can only be read or is broken; a key, if given, must be
+    its own."""
     ledger = Ledger.open(where)
     if key_file is not None:
         key_of(ledger, key_file)
     with suppress(OutputError):
-        recover(ledger)
+        if ledger.unfinished() and ledger.verify().ok:
+            recover(ledger)
     return ledger
+
+
+def fault(where: Place) -> str | None:
+    """What is wrong with a ledger, in a sentence."""
+    ledger = Ledger.open(where)
+    found = ledger.verify()
+    return None if found.ok else f"The ledger '{ledger.label}' is not as it was written: {found.what}."
 
 
 def key_of(ledger: Ledger, key_file: Place) -> Key:
@@ -76,7 +106,7 @@ def verify(where: Place, key_file: Place | None = None, files: bool = False, hea
     ledger = Ledger.open(where)
     key = None if key_file is None else key_of(ledger, key_file)
     found = ledger.verify(key, files, head)
-    if found.ok:
+    if found.whole:
         with suppress(OutputError):
             if recover(ledger):
                 found = ledger.verify(key, files, head)

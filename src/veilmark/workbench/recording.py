@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from veilmark import __version__
 from veilmark.mark.plan import Marks
 from veilmark.privacy.models import PrivacyModel
 from veilmark.trace.evidence import identity_key
@@ -40,6 +41,7 @@ def public_entry(
             "strategy": marking.strategy,
             "budget": marking.budget,
             "seed": seed,
+            "version": __version__,
             "format": job.form,
         },
         "recipients": [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -57,18 +57,46 @@ def trace(
 def _marked(ledger: File, key: File) -> list[Marked]:
     """What the ledger knows of all releases. A ledger that was changed is no evidence."""
     found = verify(ledger, key)
+    book = open_to_read(ledger)
     if not found.ok:
         raise DataError(
-            f"The ledger '{ledger}' is not as it was written: {found.what}. Nobody can be accused by it. Restore it from a "
-            "backup; see: veilmark ledger verify."
+            f"The ledger '{book.label}' is not as it was written: {found.what}. Nobody can be accused by it. Restore it "
+            "from a backup; see: veilmark ledger verify."
         )
-    book = open_to_read(ledger)
     secret_key = key_of(book, key)
     return [Marked.of(r.id, book.secrets(r.id, secret_key)) for r in book.releases() if r.status == "published"]
 
 
 def _columns(table: DuckTable, columns: Iterable[str], verb: str) -> pa.Table:
-    """The columns that a table has of those wanted."""
-    there = [c for c in dict.fromkeys(columns) if table.columns.get(c, "nested") != "nested"]
-    listed = ", ".join('"' + c.replace('"', '""') + '"' for c in there)
-    return table.query(f"{verb} {listed} FROM {table.name}") if there else pa.table({})
+    """The columns that a table has of those wanted, under the names wanted."""
+    plain = [name for name, kind in table.columns.items() if kind != "nested"]
+    listed = ", ".join(
+        f"{_value(name, table.columns[name])} AS {_quoted(column)}" for column, name in matching(plain, columns).items()
+    )
+    return table.query(f"{verb} {listed} FROM {table.name}") if listed else pa.table({})
+
+
+def matching(there: Collection[str], wanted: Iterable[str]) -> dict[str, str]:
+    """Which column that is there each of those wanted is: the one of that name or, capital letters and blanks around it
+    aside, the only one."""
+    columns = list(dict.fromkeys(wanted))
+    found = {column: column for column in columns if column in there}
+    for column in columns:
+        alike = [name for name in there if name not in found and _plainly(name) == _plainly(column)]
+        rivals = [other for other in columns if _plainly(other) == _plainly(column)]
+        if column not in found and len(alike) == len(rivals) == 1:
+            found[column] = alike[0]
+    return found
+
+
+def _plainly(name: str) -> str:
+    return name.strip().casefold()
+
+
+def _value(name: str, kind: str) -> str:
+    """A column; where its name has blanks around it, so may have its values."""
+    return f"trim({_quoted(name)})" if kind == "text" and name != name.strip() else _quoted(name)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -13,7 +13,7 @@ from veilmark.errors import DataError, OptionError
 from veilmark.trace.accuse import Traced
 from veilmark.trace.watch import Checked, Log, Memory, Watch, Webhook
 from veilmark.workbench.ledger import key_of, open_to_read, verify
-from veilmark.workbench.tracing import trace
+from veilmark.workbench.tracing import matching, trace
 
 File = str | os.PathLike[str]
 
@@ -53,8 +53,8 @@ class Examiner:
 
     def __call__(self, path: Path) -> tuple[str, Traced]:
         with DuckDB() as engine:
-            columns = set(engine.open(path).columns)
-        is_claims = any(columns & telling for telling in self._identities())
+            columns = engine.open(path).columns
+        is_claims = any(matching(columns, telling) for telling in self._identities())
         claims, file = (path, None) if is_claims else (None, path)
         try:
             found = trace(self.ledger, self.key, claims, file, false_accusation=self.false_accusation)
