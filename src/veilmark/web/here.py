@@ -23,7 +23,7 @@ from veilmark.web.access import Access, Session
 from veilmark.web.audit import Audit
 from veilmark.web.guard import SAFE
 from veilmark.web.users import ROLES, Role
-from veilmark.web.workspace import Workspace
+from veilmark.web.workspace import NotFoundError, Workspace
 
 if TYPE_CHECKING:
     from veilmark.web.jobs import Job, Jobs, Work
@@ -99,7 +99,12 @@ class Here:
     def job(self, kind: str, study: str | None = None) -> Job | None:
         """The job that the address asks for with `?job=…`, else the latest of the kind."""
         asked = self.request.query_params.get("job")
-        return self.jobs.get(asked, self.session.role) if asked else self.jobs.latest(kind, self.session.role, study)
+        if not asked:
+            return self.jobs.latest(kind, self.session.role, study)
+        job = self.jobs.get(asked, self.session.role)
+        if kind and (job.kind != kind or study not in (None, job.study)):
+            raise NotFoundError(f"The job {asked[:16]!r} is not of this page.")
+        return job
 
     def result(self, job: Job | None) -> dict[str, Any] | None:
         """What a job returned, None where it is not done."""

@@ -3,6 +3,8 @@
     NAME.yaml        the studies
     data/            uploaded and made-up tables
     hierarchies/     uploaded hierarchy files
+    weights/         judgements and data models
+    confidential/    reports on the ledger
     anonymized/      releases without marks
     releases/        recipients' marked copies
     reports/
@@ -32,6 +34,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 
 TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".gz")
 OUTPUTS = ("anonymized", "releases", "reports")
+NO_TABLES = ("hierarchies", "weights", "confidential")
 DEEPEST = 3
 MOST_LISTED = 1_000
 
@@ -99,7 +102,7 @@ class Workspace:
         """The tables in the workspace, as paths relative to it; outputs are not among them."""
         found = (path for path in self._walk(self.folder, DEEPEST) if path.suffix.lower() in TABLES)
         named = (path.relative_to(self.folder).as_posix() for path in found)
-        return sorted(name for name in named if name.split("/")[0] not in (*OUTPUTS, "hierarchies"))[:MOST_LISTED]
+        return sorted(name for name in named if name.split("/")[0] not in (*OUTPUTS, *NO_TABLES))[:MOST_LISTED]
 
     def hierarchies(self) -> list[str]:
         """The uploaded hierarchy files, as paths relative to the workspace."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from veilmark.workbench.comparing import Asked, compare_methods
     from veilmark.workbench.measuring import measure, require
     from veilmark.workbench.releasing import Job, read_terms, release
+    from veilmark.workbench.reporting import Wanted, report
     from veilmark.workbench.scoring import (
         breach,
         compare_scores,
@@ -31,6 +32,7 @@ __all__ = [
     "Asked",
     "Job",
     "Limits",
+    "Wanted",
     "anonymize",
     "apply",
     "attack",
@@ -49,6 +51,7 @@ __all__ = [
     "open_study",
     "read_terms",
     "release",
+    "report",
     "require",
     "score",
     "scorer_of",
@@ -66,6 +69,7 @@ _MODULES = {
     "comparing": "Asked compare_methods",
     "measuring": "measure require",
     "releasing": "Job read_terms release",
+    "reporting": "Wanted report",
     "scoring": "breach compare_scores explain score scorer_of weights_from_ahp weights_from_model with_weights",
     "sources": "check_columns engine_of open_source open_study",
     "starting": "hierarchy init make_sample",

@@ -233,7 +233,7 @@ def planned(
     hints = _hints(study, classes, method)
     table = classes
     if population is not None:
-        table = link(classes, _people(engine, study, population))
+        table = link(classes, people_classes(engine, study, population))
         try:
             levels = resolve_quasi(study, table)
         except HierarchyError as error:
@@ -250,7 +250,7 @@ def planned(
     return made if population is None else replace(made, recoding=made.recoding.on(classes.domains))
 
 
-def _people(engine: Engine, study: Study, population: Any) -> ClassTable:
+def people_classes(engine: Engine, study: Study, population: Any) -> ClassTable:
     """The classes of a population table; persons are counted where it has the study's person column."""
     other = open_other(engine, study, population, study.quasi)
     if study.person not in other.columns:

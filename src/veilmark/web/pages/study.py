@@ -241,6 +241,7 @@ def remove(here: Custodian, name: str) -> dict[str, str]:
     """Remove a study's file. The table that it describes stays."""
     here.did("removed the study", name)
     here.workspace.study_file(name).unlink()
-    (here.workspace.private / "guesses" / f"{name}.json").unlink(missing_ok=True)
+    for kept in ("guesses", "asked"):
+        (here.workspace.private / kept / f"{name}.json").unlink(missing_ok=True)
     here.session.study = None
     return {"removed": name}

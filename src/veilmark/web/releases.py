@@ -1,0 +1,280 @@
+"""A release as a page or the API asks for it, the draft of it that is kept, and the jobs that plan it and make it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, ValidationError
+from starlette.datastructures import FormData
+
+from veilmark.errors import OptionError, VeilmarkError
+from veilmark.output import write_text
+from veilmark.study import Study
+from veilmark.web.words import in_words, plainly
+from veilmark.web.workspace import NotFoundError, Workspace
+
+if TYPE_CHECKING:
+    from veilmark.workbench.releasing import Job as ReleaseJob
+
+TERMS = ("agreement", "contact", "consent")
+HIDING = ("collusion", "covers", "none")
+LIVE = 64 << 20
+"""Up to so many bytes of source and population, the cost is worked out at every change."""
+MOST_LOOKED_AT = 6
+
+Text = Annotated[str, Field(max_length=500)]
+Count = Annotated[int, Field(ge=0, le=1_000_000)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Recipient(BaseModel):
+    """Who gets a copy, and what the ledger notes of the agreement."""
+
+    name: Annotated[str, Field(max_length=200)]
+    agreement: Text | None = None
+    contact: Text | None = None
+    consent: Text | None = None
+
+
+class Asked(BaseModel):
+    """All that a release is asked for; the fields are the options of `veilmark release`."""
+
+    recipients: Annotated[list[Recipient], Field(max_length=10_000)] = []
+    population: str = ""
+    identity: list[str] = []
+    method: Literal["ola", "mondrian"] = "ola"
+    k: Annotated[int, Field(ge=1, le=1_000_000)] = 5
+    suppress: Share = 0.05
+    loss: Literal["dm_star", "precision", "dm", "gcp", "entropy", "lm"] = "dm_star"
+    levels: dict[str, Annotated[int, Field(ge=0, le=1_000)]] = {}
+    l: dict[str, Annotated[int, Field(ge=1, le=1_000_000)]] = {}  # noqa: E741
+    t: dict[str, Share] = {}
+    decoys: Count = 3
+    covers: Count = 0
+    collusion: Annotated[int, Field(ge=1, le=10_000)] | None = 2
+    false_accusation: Annotated[float, Field(gt=0, lt=1)] = 1e-6
+    risk: tuple[float, float] = (1.1, 3.0)
+    seed: Annotated[int, Field(ge=0, lt=1 << 63)] | None = None
+    format: Literal["csv", "parquet"] = "csv"
+
+
+# --- forms -----------------------------------------------------------------------------------------------------
+
+
+def to_form(asked: Asked) -> dict[str, Any]:
+    """What the form shows."""
+    fields: dict[str, Any] = asked.model_dump(exclude={"recipients", "levels", "l", "t", "risk", "covers", "collusion"})
+    fields |= {f"{term}:{r.name}": getattr(r, term) or "" for r in asked.recipients for term in TERMS}
+    fields |= {f"{limit}:{name}": value for limit in ("l", "t") for name, value in getattr(asked, limit).items()}
+    return fields | {
+        "recipients": "\n".join(r.name for r in asked.recipients),
+        "suppress": f"{100 * asked.suppress:g}",
+        "levels": ", ".join(f"{name}={level}" for name, level in asked.levels.items()),
+        "hiding": "covers" if asked.covers else "none" if asked.collusion is None else "collusion",
+        "covers": asked.covers or 20,
+        "collusion": asked.collusion or 2,
+        "false_accusation": f"{asked.false_accusation:g}",
+        "risk_low": f"{asked.risk[0]:g}",
+        "risk_high": f"{asked.risk[1]:g}",
+        "seed": "" if asked.seed is None else asked.seed,
+    }
+
+
+def from_form(form: FormData) -> Asked:
+    """What the form asks for."""
+    given = {key: str(value).strip() for key, value in form.items()}
+    content = {
+        "recipients": [_recipient(name, given) for name in names_of(given.get("recipients", ""))],
+        "population": given.get("population", ""),
+        "identity": [str(column) for column in form.getlist("identity")],
+        "method": given.get("method", "ola"),
+        "k": _number(given, "k", "k"),
+        "suppress": _number(given, "suppress", "The share that may be left out") / 100,
+        "loss": given.get("loss") or "dm_star",
+        "levels": _levels(given.get("levels", "")),
+        "l": _limits(given, "l"),
+        "t": _limits(given, "t"),
+        "decoys": _number(given, "decoys", "The number of decoys"),
+        "covers": _number(given, "covers", "The number of covers") if given.get("hiding") == "covers" else 0,
+        "collusion": _number(given, "collusion", "The coalition") if given.get("hiding") == "collusion" else None,
+        "false_accusation": _number(given, "false_accusation", "The probability of a false accusation"),
+        "risk": (_number(given, "risk_low", "The least risk"), _number(given, "risk_high", "The largest risk")),
+        "seed": _number(given, "seed", "The seed") if given.get("seed") else None,
+        "format": given.get("format") or "csv",
+    }
+    if content["method"] == "mondrian":
+        content |= {"suppress": 0.0, "levels": {}}
+    try:
+        return Asked.model_validate(content)
+    except ValidationError as problem:
+        first = problem.errors()[0]
+        field = str(first["loc"][0]).replace("_", " ")
+        raise OptionError(f"{field.capitalize()}: {first['msg'][0].lower()}{first['msg'][1:]}.") from None
+
+
+def names_of(text: str) -> list[str]:
+    """The recipients, one a line."""
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _recipient(name: str, given: Mapping[str, str]) -> dict[str, str | None]:
+    return {"name": name, **{term: given.get(f"{term}:{name}") or None for term in TERMS}}
+
+
+def _number(given: Mapping[str, str], field: str, label: str) -> float:
+    return number_of(given.get(field, ""), label)
+
+
+def number_of(text: str, label: str) -> float:
+    """The number that somebody typed."""
+    try:
+        return int(text) if text.lstrip("-").isdecimal() else float(text)
+    except ValueError:
+        raise OptionError(f"{label} must be a number, not '{text[:40]}'.") from None
+
+
+def _limits(given: Mapping[str, str], limit: str) -> dict[str, float]:
+    filled = {key.removeprefix(f"{limit}:"): key for key, text in given.items() if key.startswith(f"{limit}:") and text}
+    return {name: _number(given, key, f"{limit} of {name}") for name, key in filled.items()}
+
+
+def _levels(text: str) -> dict[str, str]:
+    pairs = [part.rpartition("=") for part in text.split(",") if part.strip()]
+    wrong = [part for part in pairs if not part[0].strip() or not part[2].strip().isdecimal()]
+    if wrong:
+        raise OptionError(f"Levels are written as zip=2, gender=1, not '{''.join(wrong[0])[:40]}'.")
+    return {name.strip(): level.strip() for name, _, level in pairs}
+
+
+# --- the draft -------------------------------------------------------------------------------------------------
+
+
+def draft_file(workspace: Workspace, study: str) -> Path:
+    return workspace.private / "drafts" / f"{study}.json"
+
+
+def kept_draft(workspace: Workspace, study: str) -> Asked | None:
+    """What was asked for last; a draft that cannot be read is none."""
+    try:
+        return Asked.model_validate_json(draft_file(workspace, study).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def keep_draft(workspace: Workspace, study: str, asked: Asked) -> None:
+    file = draft_file(workspace, study)
+    file.parent.mkdir(exist_ok=True, mode=0o700)
+    write_text(file, asked.model_dump_json(indent=1))
+
+
+# --- the population --------------------------------------------------------------------------------------------
+
+
+def columns_of(workspace: Workspace, table: str) -> list[str]:
+    """The columns of a table of the workspace."""
+    from veilmark import workbench
+
+    study = Study.of(workspace.table(table), {})
+    with workbench.engine_of(study) as engine:
+        return [name for name, kind in workbench.open_source(engine, study).columns.items() if kind != "nested"]
+
+
+def likely_population(workspace: Workspace, study: Study) -> str:
+    """A table that has all quasi-identifiers and is not the source itself; nothing where none of a few has."""
+    source = _source(study)
+    others = [table for table in workspace.tables() if workspace.folder / table != source]
+    stem = source.stem if source else study.name
+    others.sort(key=lambda table: (not Path(table).stem.startswith(f"{stem}-"), table))
+    for table in others[:MOST_LOOKED_AT]:
+        try:
+            columns = columns_of(workspace, table)
+        except VeilmarkError:
+            continue
+        if study.quasi and set(study.quasi) <= set(columns):
+            return table
+    return ""
+
+
+def is_live(workspace: Workspace, study: Study, population: str) -> bool:
+    """Whether source and population are so small that the cost can be worked out at every change."""
+    source = _source(study)
+    try:
+        return bool(source and population) and _size(source) + _size(workspace.folder / population) <= LIVE
+    except OSError:
+        return False
+
+
+def _size(path: Path | None) -> int:
+    return path.stat().st_size if path else 0
+
+
+def _source(study: Study) -> Path | None:
+    """The file that a study describes, where it is a single one."""
+    source = study.source()[0]
+    return Path(source) if isinstance(source, str | Path) and Path(source).is_file() else None
+
+
+# --- the jobs --------------------------------------------------------------------------------------------------
+
+
+def release_job(workspace: Workspace, study: Study, asked: Asked) -> ReleaseJob:
+    """What the workbench is to do. All that can be refused without looking at the data is refused."""
+    from veilmark import workbench
+    from veilmark.mark.plan import Marking
+    from veilmark.veil.mondrian import Mondrian
+    from veilmark.veil.ola import Ola
+    from veilmark.workbench.releasing import Terms, file_names
+
+    names = tuple(recipient.name for recipient in asked.recipients)
+    with plainly():
+        population = _population(workspace, asked.population)
+        marks = (asked.decoys, asked.covers, asked.collusion, asked.false_accusation, asked.risk)
+        marking = Marking(names, asked.k, *marks)
+        file_names(names, asked.format)
+        if not asked.identity:
+            raise OptionError("Tick the columns of the population that tell who somebody is.")
+        limits = workbench.Limits(k=None, l=asked.l, t=asked.t)
+        method = Ola(asked.suppress, asked.loss, levels=asked.levels) if asked.method == "ola" else Mondrian()
+        terms = {r.name: Terms(r.agreement, r.contact, r.consent) for r in asked.recipients}
+        models = tuple(workbench.models_of(study, limits))
+        return workbench.Job(
+            population, tuple(asked.identity), marking, models, method, asked.seed, asked.format, terms
+        )
+
+
+def _population(workspace: Workspace, table: str) -> Path:
+    if not table:
+        raise OptionError("Choose a population: a table of everybody whom an attacker could link to.")
+    try:
+        return workspace.table(table)
+    except NotFoundError as error:
+        raise OptionError(f"{error} Choose another population.") from None
+
+
+def plan_copies(workspace: Workspace, study: str, asked: dict[str, Any]) -> dict[str, Any]:
+    """What the copies would cost; a job. Nothing is written."""
+    from veilmark import workbench
+
+    opened, wanted = workspace.study(study), Asked(**asked)
+    if wanted.seed is None:  # So that what changes from one plan to the next is what was asked, not what was drawn.
+        wanted = wanted.model_copy(update={"seed": 0})
+    with plainly():
+        found = workbench.release(opened, release_job(workspace, opened, wanted), dry_run=True).to_dict()
+    return {**found, "notes": [in_words(note) for note in found["notes"]]}
+
+
+def make_copies(workspace: Workspace, study: str, asked: dict[str, Any]) -> dict[str, Any]:
+    """Write the recipients' copies and the ledger's entry; a job. Files are named relative to the workspace."""
+    from veilmark import workbench
+
+    opened = workspace.study(study)
+    with plainly():
+        job = release_job(workspace, opened, Asked(**asked))
+        target = workspace.new_output("releases", f"{study}-{datetime.now(UTC):%Y-%m-%d-%H%M%S}")
+        found = workbench.release(opened, job, workspace.ledger, workspace.key, target).to_dict()
+    copies = [{**copy, "file": workspace.relative(Path(copy["file"]))} for copy in found["recipients"]]
+    notes = [in_words(note) for note in found["notes"]]
+    return {**found, "recipients": copies, "output": workspace.relative(target), "notes": notes}
