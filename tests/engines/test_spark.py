@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import hmac
+import os
 import shutil
+import signal
+import threading
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -312,6 +316,21 @@ def test_a_session_that_was_found_is_left_as_it_was(session):
     assert not folder.exists()
     spark.conf.set("spark.sql.session.timeZone", before["spark.sql.session.timeZone"])
     assert spark.range(3).count() == 3
+
+
+def test_interrupting_ends_the_jobs_of_the_engine_alone(engine, session):
+    tracker = session.spark.sparkContext.statusTracker()
+
+    def interrupt():
+        while not tracker.getActiveJobsIds():
+            time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        engine.run("SELECT sum(id % 7) FROM range(1000000000000)", "numbers")
+    assert not tracker.getActiveJobsIds()
+    assert engine.run("SELECT 1 AS one", "numbers")["one"].to_pylist() == [1]
 
 
 def test_an_unreachable_server(tmp_path):

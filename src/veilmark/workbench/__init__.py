@@ -68,6 +68,7 @@ _MODULES = {
     "attacking": "attack",
     "comparing": "Asked compare_methods",
     "measuring": "measure require",
+    "previewing": "preview_node",
     "releasing": "Job read_terms release",
     "reporting": "Wanted report",
     "scoring": "breach compare_scores explain score scorer_of weights_from_ahp weights_from_model with_weights",
