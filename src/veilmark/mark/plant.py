@@ -38,6 +38,14 @@ class Rows:
         order, starts = self.by_class
         return order[starts[name] : starts[name + 1]]
 
+    def placed(self, classes: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """The rows at some places of their classes, the rows of each class settled."""
+        order, starts = self.by_class
+        wanted, nth = np.unique(classes, return_inverse=True)
+        rows = self.settled(order[ranges(wanted, starts)])
+        begins = np.append(0, np.cumsum(starts[wanted + 1] - starts[wanted]))
+        return rows[begins[nth] + places]
+
     def settled(self, chosen: np.ndarray) -> np.ndarray:
         """Some rows in an order that is the same whatever order the source has: by class, then by their values."""
         keys = [self.owner[chosen]]
@@ -49,64 +57,104 @@ class Rows:
         return chosen[np.lexsort(keys[::-1])]
 
 
-def donors(rows: Rows, marks: Marks, recipient: int, key: bytes) -> np.ndarray:
-    """The row that each of a recipient's decoys borrows from, class by class."""
+def donors(rows: Rows, marks: Marks, recipient: int, key: bytes, counts: np.ndarray | None = None) -> np.ndarray:
+    """The row that each of a recipient's decoys borrows from, class by class.
+
+    `counts` are the rows of each class in the source, where `rows` has not all of them; it has all of the classes that are
+    borrowed from.
+    """
     if marks.patterns is not None:
         found = [rows.of_class(int(name)) for name in marks.patterns[recipient]]
         return np.concatenate([np.empty(0, dtype=np.int64), *found])
-    tiers = _tiers(rows, marks, recipient, key)
-    used = np.zeros(len(rows.owner), dtype=bool)
+    counts = np.bincount(rows.owner, minlength=len(marks.linked)) if counts is None else counts
+    return rows.placed(*lenders(counts, marks, recipient, key))
+
+
+def lenders(counts: np.ndarray, marks: Marks, recipient: int, key: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """The class of each row that a recipient's decoys borrow from, and the row's place in there, its rows settled: so many
+    rows as each class has suffice to choose."""
+    starts = np.append(0, np.cumsum(counts))
+    if marks.patterns is not None:
+        places = ranges(marks.patterns[recipient], starts)
+    else:
+        places = _borrowed(starts, marks, recipient, key)
+    classes = np.searchsorted(starts, places, side="right") - 1
+    return classes, places - starts[classes]
+
+
+def _borrowed(starts: np.ndarray, marks: Marks, recipient: int, key: bytes) -> np.ndarray:
+    """Rows by their places in the settled order of all."""
+    tiers = _tiers(starts, marks, recipient, key)
+    owners = [np.searchsorted(starts, tier, side="right") - 1 for tier in tiers]
+    left = [np.ones(len(tier), dtype=bool) for tier in tiers]
     chosen = [np.empty(0, dtype=np.int64)]
     for name, size in zip(marks.decoys[recipient], marks.sizes[recipient], strict=True):
         wanted = int(size)
-        for tier in tiers:
-            near = _nearest(rows, marks, int(name), tier[~used[tier]])[:wanted]
-            used[near] = True
-            chosen.append(near)
+        for tier, owner, free in zip(tiers, owners, left, strict=True):
+            near = _nearest(owner, marks, int(name), free)[:wanted]
+            free[near] = False
+            chosen.append(tier[near])
             wanted -= len(near)
         chosen.append(np.resize(np.concatenate(tiers), wanted))  # fewer rows than decoys: they serve again
     return np.concatenate(chosen)
 
 
-def _tiers(rows: Rows, marks: Marks, recipient: int, key: bytes) -> list[np.ndarray]:
+def _tiers(starts: np.ndarray, marks: Marks, recipient: int, key: bytes) -> list[np.ndarray]:
     """Rows to borrow from, in turn: a share of the suppressed ones; if that is too little, those withheld from the
     recipient, and the other released ones."""
     names = marks.marking.recipients
-    published = marks.linked.published[rows.owner] > 0
-    spare = rows.settled(np.flatnonzero(~published))
+    published = marks.linked.published > 0
+    spare = ranges(np.flatnonzero(~published), starts)
     share = spare[keyed_order(key, "donors", len(spare))][recipient :: len(names)]
     if len(share) >= marks.sizes[recipient].sum():
         return [share]
-    withheld = np.isin(rows.owner, marks.withheld(recipient))
-    gone, there = (rows.settled(np.flatnonzero(of)) for of in (withheld, published & ~withheld))
+    withheld = np.zeros(len(published), dtype=bool)
+    withheld[marks.withheld(recipient)] = True
+    gone, there = (ranges(np.flatnonzero(of), starts) for of in (withheld, published & ~withheld))
     own = derive(key, f"donors {names[recipient]}")
     return [share, gone[keyed_order(own, "gone", len(gone))], there[keyed_order(own, "there", len(there))]]
 
 
-def _nearest(rows: Rows, marks: Marks, name: int, free: np.ndarray) -> np.ndarray:
-    """Rows of the classes that are nearest to a class first; among equals they stay in their order."""
-    classes, nth = np.unique(rows.owner[free], return_inverse=True)
-    return free[np.argsort(marks.linked.apart(name, classes)[nth], kind="stable")]
+def _nearest(owner: np.ndarray, marks: Marks, name: int, free: np.ndarray) -> np.ndarray:
+    """The free rows of the classes that are nearest to a class first; among equals they stay in their order."""
+    rows = np.flatnonzero(free)
+    classes, nth = np.unique(owner[rows], return_inverse=True)
+    return rows[np.argsort(marks.linked.apart(name, classes)[nth], kind="stable")]
+
+
+def ranges(classes: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """The places of all rows of some classes, class after class, of which each begins where `starts` says."""
+    lengths = starts[classes + 1] - starts[classes]
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(starts[classes] - before, lengths) + np.arange(int(lengths.sum()))
 
 
 def copy_of(rows: Rows, marks: Marks, recipient: int, borrowed: np.ndarray, key: bytes) -> pa.Table:
     """A recipient's copy; `borrowed` has the donor row of each of its decoys. Every copy is made in the same way, column by
     column, so that nothing but its rows differs."""
-    linked = marks.linked
-    stay = linked.published > 0
-    stay[marks.withheld(recipient)] = False
-    kept = np.flatnonzero(stay[rows.owner])
+    kept = np.flatnonzero(stays(marks, recipient)[rows.owner])
     decoys = np.repeat(marks.decoys[recipient], marks.sizes[recipient])
     order = keyed_order(derive(key, f"rows {marks.marking.recipients[recipient]}"), "order", len(kept) + len(borrowed))
-    source = pa.array(np.append(kept, borrowed)[order])
     owner = np.append(rows.owner[kept], decoys)[order]
+    return rows_of(rows, marks, owner, np.append(kept, borrowed)[order])
+
+
+def stays(marks: Marks, recipient: int) -> np.ndarray:
+    """A mask of the real classes that a recipient gets."""
+    stay = marks.linked.published > 0
+    stay[marks.withheld(recipient)] = False
+    return stay
+
+
+def rows_of(rows: Rows, marks: Marks, owner: np.ndarray, source: np.ndarray) -> pa.Table:
+    """Rows of some classes (`owner`), all other values taken from some of the source's rows."""
+    linked, taken = marks.linked, pa.array(source)
     columns = {
         name: pa.DictionaryArray.from_arrays(pa.array(codes[owner]), labels)
         for name, labels, codes in zip(linked.columns, linked.labels, linked.codes, strict=True)
     }
-    others = {name: rows.others.column(name).take(source) for name in rows.others.column_names}
-    table = pa.table({name: columns[name] if name in columns else others[name] for name in rows.columns})
-    return _plain(table)
+    others = {name: rows.others.column(name).take(taken) for name in rows.others.column_names}
+    return _plain(pa.table({name: columns[name] if name in columns else others[name] for name in rows.columns}))
 
 
 def _plain(table: pa.Table) -> pa.Table:

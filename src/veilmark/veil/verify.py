@@ -85,7 +85,7 @@ def verify(
     threads: int | None = None,
     memory: str | None = None,
 ) -> Verified:
-    """Measure a CSV or Parquet file that veilmark wrote.
+    """Measure a CSV or Parquet file that veilmark wrote, or a folder of Parquet files.
 
     A limit on t has its `distance`; where that is ordered, the `order` of the values' texts, low to high; where it is
     hierarchical, the `paths`: for each value's text its labels from level 1 to the top, which all values share. A missing
@@ -285,7 +285,8 @@ class _Counts:
 
 def _open(connection: duckdb.DuckDBPyConnection, path: Path, keys: Mapping[str, str], sensitive: Sequence[str]) -> None:
     """Make `written`: the columns that matter, under the names c0, c1, … and s0, s1, …, empty ones as missing."""
-    pattern = _text(re.sub(r"[\[*?]", r"[\g<0>]", path.as_posix()))
+    own = re.sub(r"[\[*?]", r"[\g<0>]", path.as_posix())
+    pattern = _text(f"{own}/*.parquet" if path.is_dir() else own)
     reader = f"read_parquet({pattern}, hive_partitioning=false)"
     if path.suffix != ".parquet":
         with path.open(newline="", encoding="utf-8") as file:

