@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from marked_release import make_release
 from marks import ABOVE, COLUMNS, EVERY, marked
 from veilmark import workbench
 from veilmark.mark.plan import Marking
-from veilmark.trace.accuse import trace_claims
+from veilmark.trace.accuse import picked_tail, trace_claims
 from veilmark.trace.elsewhere import chances, may_agree, used_before
 from veilmark.trace.tails import elsewhere_tail
 from veilmark.veil.ola import Ola
@@ -153,3 +153,24 @@ def test_a_second_release_spares_the_classes_of_the_first(twice):
     first, later = (workbench.ledger.decoys(case.ledger, r, case.key) for r in (case.release, second.release))
     persons = [{row["voter_id"] for rows in of.values() for row in rows} for of in (first, later)]
     assert any("used again" in note for note in second.notes) or not persons[0] & persons[1]
+
+
+def test_what_claims_take_for_granted_is_said(twice):
+    case, _ = twice
+    claims = pa.table({"voter_id": [row["voter_id"] for row in case.decoys("bob")]})
+    found = workbench.trace(case.ledger, case.key, claims=claims, false_accusation=1e-3)
+    if found.accused:
+        assert any("made at random" in note for note in found.notes)
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 1 << 32), st.integers(0, 3))
+def test_the_chance_of_listing_groups(seed, met):
+    """The slow way: all choices of the pool's classes that are left."""
+    of = marked(np.random.default_rng(seed), NAMES, pool=12, decoys=3)
+    mine = [dict(zip(COLUMNS, row, strict=True)) for row in of.texts(of.pool_codes[:, of.drawn[0]])]
+    left = [j for j in range(12) if not of.drawn[1:, j].any()]
+    listed = set(left[:met])
+    choices = list(combinations(left, 3))
+    slow = sum(len(listed & set(c)) >= met for c in choices) / len(choices)
+    assert picked_tail(of, "ada", mine[:met]) == pytest.approx(slow)

@@ -9,8 +9,8 @@ false accusation that was chosen.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -109,7 +109,35 @@ def trace_claims(
                 "others. They count for less, as claims may have come from there."
             )
     _check_any(found, notes, "claims")
-    return _ranked(found, false_accusation, notes)
+    traced = _ranked(found, false_accusation, notes)
+    named = [s for s in traced.suspects if s.p_value <= false_accusation]
+    return replace(traced, notes=(*traced.notes, *_assumed(named, releases, false_accusation)))
+
+
+def _assumed(named: Sequence[Suspect], releases: Sequence[Marked], false_accusation: float) -> list[str]:
+    """What the probability of claims takes for granted, where somebody is named by it."""
+    if not named:
+        return []
+    notes = ["The probability is that of claims made at random. Ask how they were made before you rely on it."]
+    for one in named:
+        marked = next(m for m in releases if m.release == one.release)
+        chance = picked_tail(marked, one.name, one.evidence)
+        if chance > false_accusation:
+            notes.append(
+                f"Somebody without any copy who lists whole small groups of persons would meet {one.name}'s groups of "
+                f"decoys in release {one.release} as often with a probability of {chance:.2g} at least."
+            )
+    return notes
+
+
+def picked_tail(marked: Marked, name: str, evidence: Sequence[Mapping[str, Any]]) -> float:
+    """The least probability of hitting so many of a recipient's decoy classes by listing just as many classes of the pool:
+    over the draw of classes, given everybody else's."""
+    i = marked.names.index(name)
+    met = len({tuple(row[c] for c in marked.columns) for row in evidence})
+    left = int((marked.drawn.sum(axis=0) == marked.drawn[i]).sum())
+    mine = int(marked.drawn[i].sum())
+    return decoy_tail(min(met, mine), mine, min(met, left), left)
 
 
 def _by_claims(marked: Marked, name: str, kinds: Sequence[Any]) -> _Finding:
