@@ -137,7 +137,7 @@ def _risks(risk: Risks, who: str) -> Table:
     for name, r in named.items():
         if r is not None:
             table.add_row(name, f"{r.max:.4f}", f"{r.mean:.4f}", f"{r.over:.1%}")
-    table.add_row("marketer: matches everybody", "", f"{risk.marketer:.4f}", "")
+    table.add_row("marketer: matches everybody, against this table itself", "", f"{risk.marketer:.4f}", "")
     return table
 
 

@@ -65,10 +65,10 @@ How to add a page, say Score (pages/measures.py, templates/measures.html are the
    `{% block head %}`; it may import `post` and `get` of fetch.js and `embed` of charts.js (Vega-Lite, interactive).
    Inline scripts and styles are refused by the policy. Colours, spacing and classes: static/style.css.
 
-5. Files: `here.workspace.table(path)` for a table that a request names, `output(path)` for one that was made here,
-   `new_output("anonymized", name, ".csv")` for a new one (`releases`: recipients' copies; `reports`), and
-   `store("data", file.filename, file.file)` for an upload. `/download/{path}` serves outputs: of `releases` to the custodian
-   only. `workspace.ledger` and `workspace.key` are the ledger and its key.
+5. Files: `here.workspace.table(path)` for a table that a request names (never a recipient's copy), `output(path)` for one
+   that was made here, `new_output("anonymized", name, ".csv")` for a new one (`releases`: recipients' copies; `reports`),
+   and `store("data", file.filename, file.file)` for an upload. `/download/{path}` serves outputs: of `releases` to the
+   custodian only. `workspace.ledger` and `workspace.key` are the ledger and its key.
    `here.did("traced a leak", study)` says what the audit log tells of a request that changes something.
 
 6. Tests: tests/web/test_web_score.py with the fixtures of its conftest.py (`custodian`, `analyst`, `auditor`: clients that

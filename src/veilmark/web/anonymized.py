@@ -77,7 +77,7 @@ def _of_records(workspace: Workspace, study: Study, asked: Asked, target: Path) 
     from veilmark.report.utility_charts import marginals
     from veilmark.workbench.previewing import view_marginals
 
-    population = None if asked.population is None else anonymizing.other_table(workspace, asked.population)
+    population = None if asked.population is None else workspace.table(asked.population)
     models, method = anonymizing.models(study, asked), anonymizing.method(asked)
     made = workbench.anonymize(study, models, target, method, _rules(target), population)
     before_after = view_marginals(study, made.plan.recoding)

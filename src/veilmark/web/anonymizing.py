@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from veilmark.errors import OptionError
 from veilmark.study import Study
-from veilmark.web.workspace import NotFoundError, Workspace
+from veilmark.web.workspace import Workspace
 
 if TYPE_CHECKING:
     from veilmark.privacy.models import PrivacyModel
@@ -142,17 +142,9 @@ def _check_population(workspace: Workspace, asked: Asked) -> None:
     if compared and asked.population is None:
         raise OptionError("k-map and δ-presence compare the release with a population. Choose its table.")
     if asked.population is not None:
-        other_table(workspace, asked.population)
+        workspace.table(asked.population)
         if not compared:
             raise OptionError("A population is chosen, but nothing compares with it. Give k-map or δ-presence.")
-
-
-def other_table(workspace: Workspace, name: str) -> Any:
-    """A table of the workspace that is nobody's marked copy."""
-    found = workspace.table(name)
-    if workspace.relative(found.resolve()).split("/")[0] == "releases":
-        raise NotFoundError(f"There is no table '{name[:80]}' in the workspace.")
-    return found
 
 
 def models(study: Study, asked: Asked) -> list[PrivacyModel]:

@@ -35,7 +35,7 @@ class Audit:
 
     def write(self, who: str, role: str, address: str, what: str, **more: Any) -> None:
         """Append an entry."""
-        entry = Entry(time=now(), who=who[:LONGEST], role=role, address=address, what=what[:LONGEST], **more)
+        entry = Entry(time=now(), who=who[:LONGEST], role=role, address=address[:LONGEST], what=what[:LONGEST], **more)
         line = json.dumps(entry.model_dump(exclude_none=True), ensure_ascii=True) + "\n"
         with self._lock:
             handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -47,11 +47,19 @@ class Audit:
     def last(self, count: int) -> list[Entry]:
         """The latest entries, newest first."""
         try:
-            with self.path.open(encoding="utf-8") as file:
+            with self.path.open(encoding="utf-8", errors="replace") as file:
                 lines = list(deque(file, maxlen=count))
         except FileNotFoundError:
             return []
-        return [Entry.model_validate_json(line) for line in reversed(lines)]
+        return [_read(line) for line in reversed(lines)]
+
+
+def _read(line: str) -> Entry:
+    """A line of the log; one that was cut off or tampered with is shown as such, and hides no other."""
+    try:
+        return Entry.model_validate_json(line)
+    except ValueError:
+        return Entry(time="-", who="-", role="-", address="-", what="(this line of the log cannot be read)")
 
 
 def now() -> str:

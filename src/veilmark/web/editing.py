@@ -15,6 +15,9 @@ from veilmark.yamlfile import explain
 
 Attributes = dict[str, dict[str, Any]]
 PERSON = "person"
+HIGHEST = 200
+"""The most levels of a hierarchy."""
+
 FITTING = {
     "direct": ("missing", "keep"),
     "quasi": ("hierarchy", "missing", "fill"),
@@ -57,7 +60,16 @@ def _problem(workspace: Workspace, given: Mapping[str, Any], before: Mapping[str
         Attribute.model_validate(given)
     except ValidationError as problem:
         return explain(problem, Attribute)
-    return check_paths(workspace, given, before)
+    return check_hierarchy(given.get("hierarchy")) or check_paths(workspace, given, before)
+
+
+def check_hierarchy(spec: Mapping[str, Any] | None) -> str | None:
+    """A hierarchy of very many levels would keep the server busy for hours; what is wrong, in words."""
+    hidden, maps = (spec or {}).get("mask"), (spec or {}).get("levels")
+    levels = int(str(hidden)) if str(hidden).isdecimal() else len(maps) if isinstance(maps, list) else 0
+    return (
+        f"The hierarchy has {levels:,} levels; the most that is taken here is {HIGHEST}." if levels > HIGHEST else None
+    )
 
 
 def check_paths(workspace: Workspace, given: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> str | None:

@@ -78,8 +78,8 @@ class _Passage:
         self.limit = SMALL
 
     async def run(self) -> None:
-        refusal = self._refusal()
         try:
+            refusal = self._refusal()
             if refusal is not None:
                 await refusal(self.scope, self._receive, self.send)
             else:
@@ -88,7 +88,7 @@ class _Passage:
             await self._say(413, _too_large(self.limit))
         except Exception:
             reference = secrets.token_hex(4)
-            log.exception("%s %s failed, reference %s", self.scope["method"], self.path, reference)
+            log.exception("%s %r failed, reference %s", self.scope["method"], self.path, reference)
             await self._say(
                 500, f"Something went wrong inside veilmark, reference {reference}. The server's log says more."
             )
@@ -108,7 +108,12 @@ class _Passage:
             return self._stranger()
         if self.changes and not self._from_our_pages(host):
             return self._answer(403, "This came from a page of another site, so nothing was done.")
+        if self._is_upload() and "charset=" in self.headers["content-type"].lower():
+            return self._answer(415, "Send forms in UTF-8, without naming a charset.")
         return self._oversized()
+
+    def _is_upload(self) -> bool:
+        return self.headers.get("content-type", "").lower().startswith("multipart/form-data")
 
     def _stranger(self) -> Response:
         if self.path.startswith("/api/") or self.changes:
@@ -118,14 +123,13 @@ class _Passage:
     def _from_our_pages(self, host: str) -> bool:
         """Browsers say where a form or script that changes something stands; other programs need not."""
         origin = self.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and origin.partition("://")[2] != host:
             return False
         return self.headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none")
 
     def _oversized(self) -> Response | None:
         if self.session is not None:
-            upload = self.headers.get("content-type", "").startswith("multipart/form-data")
-            self.limit = self.guard.upload_limit if upload else BODY
+            self.limit = self.guard.upload_limit if self._is_upload() else BODY
         length = self.headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > 18:
             return self._answer(400, "The length of the body is not a number.")

@@ -9,6 +9,8 @@ A page's function takes one argument, whose type says who may call it:
 from __future__ import annotations
 
 import hmac
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 MOST_FIELDS = 50_000
 LARGEST_FIELD = 4 << 20
+HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 @dataclass(frozen=True)
@@ -137,6 +140,8 @@ class Needs:
         if session is None:
             raise HTTPException(401, "Log in first.")
         form = await _form(request) if request.method not in SAFE else FormData()
+        if request.method not in SAFE and await _is_broken(request):
+            raise HTTPException(422, "There is half a character in what was sent.")
         if request.method not in SAFE and not _has_token(request, form, session):
             raise HTTPException(403, "The page was too old, so nothing was done. Go back, load it again, and repeat.")
         if session.role not in self.roles:
@@ -149,6 +154,22 @@ async def _form(request: Request) -> FormData:
     if kind not in ("multipart/form-data", "application/x-www-form-urlencoded"):
         return FormData()
     return await request.form(max_fields=MOST_FIELDS, max_part_size=LARGEST_FIELD)
+
+
+async def _is_broken(request: Request) -> bool:
+    """JSON can spell halves of characters, which no file and no answer can hold."""
+    if not request.headers.get("content-type", "").lower().startswith("application/json"):
+        return False
+    body = await request.body()
+    if not HALF.search(body):
+        return False
+    try:
+        json.dumps(json.loads(body), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    except (ValueError, RecursionError):  # Not JSON at all, which is told elsewhere.
+        return False
+    return False
 
 
 def _has_token(request: Request, form: FormData, session: Session) -> bool:

@@ -23,6 +23,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
+from veilmark.errors import VeilmarkError
 from veilmark.web.access import Session
 from veilmark.web.audit import now
 from veilmark.web.users import Role
@@ -39,6 +40,8 @@ PATIENCE = 10.0
 """Seconds from asking a job to end until it is ended."""
 
 KEPT = 500
+MOST_WAITING = 50
+"""So many jobs may wait; who asks for more is told to come later."""
 
 
 class Step(BaseModel):
@@ -141,6 +144,10 @@ class Jobs:
         roles: Sequence[Role],
     ) -> Job:
         """Put a job in the queue. Only the roles may see it and its result."""
+        if len(self._waiting) >= MOST_WAITING:
+            raise VeilmarkError(
+                f"{MOST_WAITING} jobs wait already. Cancel some that are not needed, or try again later."
+            )
         job = Job(
             id=secrets.token_hex(8),
             kind=work.__name__,

@@ -62,7 +62,7 @@ def _explorer(workspace: Workspace, name: str, asked: Asked) -> Explorer:
     with _OPENING:
         found = _OPENED.get(key)
         if found is None:
-            population = None if asked.population is None else anonymizing.other_table(workspace, asked.population)
+            population = None if asked.population is None else workspace.table(asked.population)
             found = Explorer.open(study, anonymizing.models(study, asked), anonymizing.ola(asked), population)
         _OPENED[key] = found
         _OPENED.move_to_end(key)

@@ -293,6 +293,8 @@ def tree_of(text: str) -> Tree:
     """A data model's text as a tree with the resulting weights."""
     if len(text) > LONGEST:
         raise WeightsError(f"The data model has {len(text):,} characters; the most that is taken is {LONGEST:,}.")
+    if _repeats(text):
+        raise WeightsError("The data model refers to parts of itself (`*name`). Write them out, once for each place.")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.yaml"
         path.write_text(text, encoding="utf-8", newline="")
@@ -305,6 +307,14 @@ def tree_of(text: str) -> Tree:
     edges = [(str(e["from"]), f"{e['to']} ({e['value']:g})") for e in content.get("infers") or []]
     branches = [_branch(name, concept, rows, edges, 1) for name, concept in content["tree"].items()]
     return Tree(branches=branches, weights=model.weights(), rule=model.rule)
+
+
+def _repeats(text: str) -> bool:
+    """Whether YAML's aliases are used: a few lines of them can stand for more concepts than any memory holds."""
+    try:
+        return "*" in text and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader))
+    except yaml.YAMLError:  # Told with its line where the text is read.
+        return False
 
 
 def _branch(

@@ -23,6 +23,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import IO
 
@@ -35,6 +36,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".gz")
 OUTPUTS = ("anonymized", "releases", "reports")
 NO_TABLES = ("hierarchies", "weights", "confidential")
+CLOSED = ("releases", "confidential")
+"""Folders that no request reads a table from: recipients' copies, and what tells of them."""
 DEEPEST = 3
 MOST_LISTED = 1_000
 
@@ -51,7 +54,7 @@ class Workspace:
     def open(cls, folder: Path) -> Workspace:
         """The workspace in a folder, which is made where there is none."""
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             workspace = cls(folder.resolve())
             workspace.private.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
@@ -109,13 +112,13 @@ class Workspace:
         return sorted(f"hierarchies/{path.name}" for path in self._walk(self.folder / "hierarchies", 1))
 
     def table(self, name: str) -> Path:
-        """A table, hierarchy file or output by its path relative to the workspace."""
+        """A table, hierarchy file or unmarked release by its path relative to the workspace."""
         path = self.folder / name
         parts = Path(name).parts
         hidden = any(part.startswith(".") for part in parts)
         if "\0" in name or not parts or hidden or path.suffix.lower() not in TABLES:
             raise NotFoundError(f"There is no table '{name[:80]}' in the workspace.")
-        if not self._within(path) or not os.path.isfile(path):
+        if not self._within(path) or not os.path.isfile(path) or self._top(path) in CLOSED:
             raise NotFoundError(f"There is no table '{name[:80]}' in the workspace.")
         return path
 
@@ -124,7 +127,13 @@ class Workspace:
         path = self.folder / name
         parts = Path(name).parts
         plain = len(parts) > 1 and parts[0] in OUTPUTS and not any(part.startswith(".") for part in parts)
-        if "\0" in name or not plain or not self._within(path) or not os.path.isfile(path):
+        if (
+            "\0" in name
+            or not plain
+            or not self._within(path)
+            or not os.path.isfile(path)
+            or self._top(path) != parts[0]
+        ):
             raise NotFoundError(f"There is no file '{name[:80]}' in the workspace.")
         return path
 
@@ -142,9 +151,9 @@ class Workspace:
                 f"'{name[:80]}' is neither CSV nor Parquet by its name. Upload one of: {', '.join(TABLES)}."
             )
         parent, stem = self._made(folder), slug(Path(name).stem)
-        target = parent / (_free(stem, lambda n: not (parent / f"{n}{suffix}").exists()) + suffix)
+        target = parent / (_free(stem, lambda n: _claimed(parent / f"{n}{suffix}")) + suffix)
         try:
-            with target.open("xb") as file:
+            with target.open("wb") as file:
                 yield target, file
         except BaseException:
             target.unlink(missing_ok=True)
@@ -166,7 +175,7 @@ class Workspace:
     def _made(self, folder: str) -> Path:
         path = self.folder / folder
         try:
-            path.mkdir(exist_ok=True)
+            path.mkdir(mode=0o700 if folder in CLOSED else 0o777, exist_ok=True)
         except OSError as error:
             raise OutputError(f"The folder '{folder}' of the workspace cannot be made: {error.strerror}.") from None
         return path
@@ -178,6 +187,10 @@ class Workspace:
         except (OSError, ValueError):
             return False
         return real.is_relative_to(self.folder) and not real.is_relative_to(self.private)
+
+    def _top(self, path: Path) -> str:
+        """The folder of the workspace that a path within it lies in, links followed."""
+        return path.resolve().relative_to(self.folder).parts[0]
 
     def _walk(self, folder: Path, depth: int) -> Iterator[Path]:
         """The plain files of a folder and, to a depth, of those in it; none that is hidden, none behind a link out."""
@@ -202,8 +215,17 @@ def slug(text: str) -> str:
 
 
 def _free(name: str, free: Callable[[str], bool]) -> str:
-    numbered = (name if i == 1 else f"{name}-{i}" for i in range(1, 10_000))
+    numbered = (name if i == 1 else f"{name}-{i}" for i in count(1))
     return next(n for n in numbered if free(n))
+
+
+def _claimed(path: Path) -> bool:
+    """Make the file, unless it is there; of two who ask at once, one is told no."""
+    try:
+        path.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
 
 
 def _looks_like_study(path: Path) -> bool:

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from veilmark.errors import OptionError, StudyError, VeilmarkError
-from veilmark.web.anonymizing import checked, other_table, read_number
+from veilmark.web.anonymizing import checked, read_number
 from veilmark.web.here import Analyst, Here
 from veilmark.web.jobs import Job
 from veilmark.web.pages.compare import lacking
@@ -157,7 +157,7 @@ def release_path(workspace: Workspace, name: str) -> Path:
                 return workspace.output(f"{name}/{table}").parent
         except NotFoundError:
             continue
-    return other_table(workspace, name)
+    return workspace.table(name)
 
 
 # --- attacking -------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def start(here: Analyst, name: str, asked: AttackAsked) -> Job:
         raise StudyError(problem)
     release_path(here.workspace, asked.release)
     if asked.population is not None:
-        other_table(here.workspace, asked.population)
+        here.workspace.table(asked.population)
     given = {"study": name, "asked": asked.model_dump()}
     title = f"Attack {asked.release}"
     return here.start(attack_release, title, given, name, f"/studies/{quote(name)}/anonymize/attacks")
@@ -204,7 +204,7 @@ def attack_release(workspace: Workspace, study: str, asked: dict[str, Any]) -> O
     from veilmark import workbench
 
     wanted = AttackAsked(**asked)
-    population = None if wanted.population is None else other_table(workspace, wanted.population)
+    population = None if wanted.population is None else workspace.table(wanted.population)
     found = workbench.attack(
         workspace.study(study),
         release_path(workspace, wanted.release),

@@ -15,7 +15,7 @@ from veilmark.errors import DataError, OptionError, VeilmarkError, WeightsError
 from veilmark.hierarchy.spec import UNITS
 from veilmark.score.weights import KINDS as FROM_FILES
 from veilmark.study import Study
-from veilmark.web.editing import FITTING, attributes_of, check_paths
+from veilmark.web.editing import FITTING, PERSON, attributes_of, check_hierarchy, check_paths
 from veilmark.web.guesses import GuessView, kept_guesses
 from veilmark.web.here import Analyst, Here
 from veilmark.web.hierarchies import KINDS, Preview, frequent_values, from_form, preview, to_form
@@ -125,15 +125,20 @@ def _fields(attribute: Mapping[str, Any]) -> dict[str, Any]:
 def try_hierarchy(here: Analyst, name: str, asked: Asked, column: str = Query()) -> Preview:
     """What a hierarchy would make of a column's values; nothing is saved."""
     here.changed_nothing()
+    return _tried(here, _study_to_try(here, name, column), column, asked.hierarchy, asked.missing)
+
+
+def _study_to_try(here: Here, name: str, column: str) -> Study:
+    """The study, where the column may have a hierarchy; values of direct identifiers are not shown by this way."""
     study = here.study(name)
-    if column not in named_columns(study):
-        raise NotFoundError(f"The study {name} names no column '{column[:80]}'.")
-    return _tried(here, study, column, asked.hierarchy, asked.missing)
+    if column not in named_columns(study) or role_of(study, column) in (PERSON, "direct"):
+        raise NotFoundError(f"The study {name} has no column '{column[:80]}' that could have a hierarchy.")
+    return study
 
 
 def _tried(here: Here, study: Study, column: str, spec: dict[str, Any] | None, missing: list[str]) -> Preview:
     before = attributes_of(study).get(column, {})
-    problem = check_paths(here.workspace, {"hierarchy": spec}, before)
+    problem = check_hierarchy(spec) or check_paths(here.workspace, {"hierarchy": spec}, before)
     if problem:
         raise DataError(problem)
     return preview(study, column, spec, missing)
@@ -143,9 +148,7 @@ def _tried(here: Here, study: Study, column: str, spec: dict[str, Any] | None, m
 def try_by_form(here: Analyst, name: str, column: str) -> Response:
     """The preview alone, for the page that is being edited."""
     here.changed_nothing()
-    study = here.study(name)
-    if column not in named_columns(study):
-        raise NotFoundError(f"The study {name} names no column '{column[:80]}'.")
+    study = _study_to_try(here, name, column)
     try:
         tried = _tried(here, study, column, from_form(here.form), _split(here.text("missing")))
         return here.page("_preview.html", preview=tried)

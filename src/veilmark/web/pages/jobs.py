@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any, Literal
 
 from fastapi import APIRouter, Query, Response
@@ -146,9 +147,14 @@ def download(here: Anyone, path: str) -> Response:
     """A file that was made here: recipients' copies for the custodian, all else for the analyst too."""
     from fastapi import HTTPException
 
-    allowed = {"releases": ("custodian",), "reports": ROLES}.get(path.split("/")[0], ("custodian", "analyst"))
+    allowed = {"releases": ("custodian",), "reports": ROLES}.get(_folder(path), ("custodian", "analyst"))
     if here.session.role not in allowed:
         raise HTTPException(403, f"This is not for the role {here.session.role}.")
     file = here.workspace.output(path)
     here.audit.write(here.session.name, here.session.role, "-", f"downloaded {here.workspace.relative(file)}")
     return FileResponse(file, filename=file.name, headers={"Content-Security-Policy": "sandbox"})
+
+
+def _folder(path: str) -> str:
+    """The folder that a path names first, as `Workspace.output` reads it: `./releases/x` is in releases."""
+    return next(iter(Path(path).parts), "")

@@ -226,7 +226,7 @@ def start_by_form(here: Anyone) -> Response:
 def _fitting(workspace: Workspace, fields: dict[str, Any]) -> list[str]:
     """The form's limits, which stand there from the start, where there is a file to check them on."""
     named = fields["release"]
-    is_file = named is not None and "\0" not in named and (workspace.folder / named).is_file()
+    is_file = named is not None and "\0" not in named and os.path.isfile(workspace.folder / named)
     return list(fields["require"][:20]) if is_file else []
 
 
@@ -234,14 +234,20 @@ def _fitting(workspace: Workspace, fields: dict[str, Any]) -> list[str]:
 def start(here: Anyone, asked: Asked) -> Job:
     """Make a report, as a job."""
     here.study(asked.study)
-    closed = asked.ledger_release is not None
-    _check(here, asked, closed)
+    closed = is_closed(asked.release, asked.ledger_release)
+    _check(here, asked)
     what = "the auditor’s report" if asked.auditor else "a report"
     roles = TRUSTED if closed else ROLES
     return here.start(make_report, f"Make {what} on {asked.study}", asked.model_dump(), asked.study, "/reports", roles)
 
 
-def _check(here: Here, asked: Asked, closed: bool) -> None:
+def is_closed(release: str | None, ledger_release: str | None) -> bool:
+    """Whether a report tells of recipients: on the ledger, or on a recipient's copy."""
+    return ledger_release is not None or Path(release or "").parts[:1] == ("releases",)
+
+
+def _check(here: Here, asked: Asked) -> None:
+    closed = asked.ledger_release is not None
     if (closed or asked.copies or asked.auditor) and here.session.role not in TRUSTED:
         raise HTTPException(403, "What the ledger says is for custodian and auditor. Make a report without it.")
     if (asked.copies or asked.auditor) and not closed:
@@ -266,17 +272,17 @@ def make_report(
     """A report, written to the workspace; a job."""
     from veilmark import workbench
 
-    closed = ledger_release is not None
+    closed = is_closed(release, ledger_release)
     about = ledger_release or (Path(release).stem if release else "source")
     target = workspace.new_output(CLOSED if closed else OPEN, f"{study}-{about}-{datetime.now(UTC):%Y-%m-%d}", ".html")
     if closed:
         os.chmod(target.parent, 0o700)
     wanted = workbench.Wanted(
         release=None if release is None else workspace.folder / release,
-        ledger=workspace.ledger if closed else None,
+        ledger=workspace.ledger if ledger_release is not None else None,
         id=ledger_release,
         copies=_copies(workspace, ledger_release) if copies and ledger_release else None,
-        key=workspace.key if closed and workspace.key.is_file() else None,
+        key=workspace.key if ledger_release is not None and workspace.key.is_file() else None,
         auditor=auditor,
         attacks=None if attacks else [],
         require=require or [],
@@ -324,6 +330,6 @@ def report(here: Anyone, folder: str, file: str, download: bool = False) -> Resp
 def _path(here: Here, folder: str, file: str) -> Path:
     allowed = (OPEN, CLOSED) if here.session.role in TRUSTED else (OPEN,)
     path = here.workspace.folder / folder / file
-    if folder not in allowed or not NAME.fullmatch(file) or path.is_symlink() or not path.is_file():
+    if folder not in allowed or not NAME.fullmatch(file) or os.path.islink(path) or not os.path.isfile(path):
         raise NotFoundError(f"There is no report '{file[:80]}' in the workspace.")
     return path

@@ -13,7 +13,7 @@ from veilmark.errors import OptionError, VeilmarkError
 from veilmark.web.guesses import keep_guesses
 from veilmark.web.here import Analyst, Here, Nav
 from veilmark.web.jobs import Job
-from veilmark.web.workspace import Workspace
+from veilmark.web.workspace import NotFoundError, Workspace
 
 router = APIRouter()
 NAV = Nav("Studies", "/studies", 10, ("custodian", "analyst"))
@@ -60,6 +60,8 @@ class Sample(BaseModel):
 @router.get("/studies")
 def page(here: Analyst) -> Response:
     job = here.job("") if "job" in here.request.query_params else None
+    if job is not None and job.page != "/studies":
+        raise NotFoundError(f"The job '{job.title}' belongs to another page.")
     result = here.result(job)
     if result is not None:
         notice = "Each role below is a guess. Read the reasons, and mend what is wrong."
