@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ROWS ?= 13000000
 
-.PHONY: help demo test test-heavy lint format docs man architecture package bench clean
+.PHONY: help chromium demo test test-heavy lint format docs man architecture package bench clean
 
 help:
 	@echo "make demo        run the whole story on made-up data"
@@ -36,8 +36,13 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.core
 	$(BIN)/veilmark demo veilmark-demo
 
-test: lint
-	$(BIN)/pytest -n 2
+# The browser tests need Debian's Chromium; where it cannot be installed they say why they are skipped.
+chromium:
+	@command -v chromium >/dev/null || { apt-get update -q && apt-get install -y -q chromium; } >/dev/null 2>&1 || \
+		echo "There is no chromium, and it could not be installed: the browser tests will be skipped."
+
+test: lint chromium
+	$(BIN)/pytest -n 3 --dist loadfile
 
 test-heavy: $(VENV)/.dev
 	$(BIN)/pytest -m "heavy or not heavy"

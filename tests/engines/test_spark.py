@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -339,6 +340,12 @@ def test_an_unreachable_server(tmp_path):
     with pytest.raises(VeilmarkError, match="it does not answer") as error:
         Spark(SparkFiles("t.parquet", remote="sc://127.0.0.1:1/;token=hush"))
     assert "hush" not in str(error.value)
+
+
+def test_an_old_spark(tmp_path):
+    old = SimpleNamespace(version="3.4.2", conf=SimpleNamespace(get=lambda *_: "local"))
+    with pytest.raises(OptionError, match=r"Spark 3\.4\.2 is too old"):
+        open_session(SimpleNamespace(sparkSession=old), None, None, tmp_path)
 
 
 def test_no_java(monkeypatch, tmp_path):

@@ -53,7 +53,7 @@ class Session:
     def tagging(self) -> tuple[Callable[[str], None], ...]:
         """What marks jobs, unmarks them and ends the marked ones."""
         spark = self.spark
-        if "connect" in type(spark).__module__:
+        if _is_remote(spark):
             return spark.addTag, spark.removeTag, spark.interruptTag
         context = spark.sparkContext
         return context.addJobTag, context.removeJobTag, context.cancelJobsWithTag
@@ -128,7 +128,12 @@ def _found(source: SparkFiles) -> Session | None:
 
 
 def _is_local(spark: Any) -> bool:
-    return str(spark.conf.get("spark.master", "")).startswith("local")
+    """Whether Spark runs on this machine; a Connect server may be anywhere, whatever it says of itself."""
+    return not _is_remote(spark) and str(spark.conf.get("spark.master", "")).startswith("local")
+
+
+def _is_remote(spark: Any) -> bool:
+    return "connect" in type(spark).__module__
 
 
 def _connect(remote: str) -> Any:
@@ -211,13 +216,13 @@ def _settings(master: str, cores: int, memory: str | None, folder: Path) -> dict
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
     }
     if master.startswith("local"):
         found |= {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.local.dir": str(folder),
+            "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
             "spark.sql.shuffle.partitions": str(4 * cores),
         }
     return found | NEEDED

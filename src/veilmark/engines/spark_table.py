@@ -174,7 +174,7 @@ class SparkTable:
             raise TooManyClassesError(
                 f"'{self.label}' has about {about:,} different combinations of {', '.join(columns)}, and the driver holds "
                 f"{most:,} at most. OLA begins at higher levels by itself; for all else take fewer or coarser columns, or "
-                "raise most_classes in the study's source, where the driver has some 100 bytes of memory for each."
+                "raise most_classes in the study's source, where the driver has some 200 bytes of memory for each."
             )
 
     def estimate(self, lists: Sequence[str], table: str | None = None) -> list[int]:
