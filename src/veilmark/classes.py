@@ -181,6 +181,16 @@ class ClassTable:
         """The size of the smallest class; 0 for an empty table."""
         return int(self.size.min()) if len(self) else 0
 
+    def value_records(self, i: int) -> np.ndarray:
+        """The records of each value of a quasi-identifier."""
+        return np.bincount(self.codes[i], weights=self.records, minlength=len(self.domains[i]))
+
+    @property
+    def raw_sizes(self) -> tuple[int, float]:
+        """How many classes there are, those of the population alone aside, and the sum of their sizes squared."""
+        sizes = self.records[self.records > 0].astype(np.float64)
+        return len(sizes), float((sizes**2).sum())
+
     def texts(self, column: str, classes: np.ndarray | slice = slice(None)) -> list[str | None]:
         """The values of a quasi-identifier in some classes, as text."""
         i = self.columns.index(column)

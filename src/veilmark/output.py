@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -24,7 +25,8 @@ from veilmark.errors import OptionError, OutputError
 def whole_file(path: Path) -> Iterator[Path]:
     """A temporary path that becomes `path` when the block ends well, and vanishes when it does not.
 
-    Where `path` is a link, what it leads to is written. A file that was there keeps its permissions.
+    Where `path` is a link, what it leads to is written. A file that was there keeps its permissions. The block may put a
+    folder in the temporary file's place, as engines do with large tables.
     """
     target = _target(path)
     try:
@@ -43,15 +45,27 @@ def whole_file(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise OutputError(f"'{path}' cannot be written: {error.strerror or error}. Nothing was left behind.") from None
     finally:
+        if temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
         temporary.unlink(missing_ok=True)
 
 
 def _publish(temporary: Path, path: Path) -> None:
     """Make sure the file is on disk, give it its permissions, and rename it."""
-    with temporary.open("rb") as file:
-        os.fsync(file.fileno())
+    if temporary.is_dir():
+        for part in temporary.iterdir():
+            _to_disk(part)
+        path.unlink(missing_ok=True)
+        temporary.replace(path)
+        return
+    _to_disk(temporary)
     temporary.chmod(_permissions(path))
     temporary.replace(path)
+
+
+def _to_disk(temporary: Path) -> None:
+    with temporary.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def _permissions(path: Path) -> int:
@@ -124,8 +138,9 @@ def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def refuse_inputs(output: Path, inputs: Iterable[Any]) -> None:
-    """An output must not be one of the files that it is made from; an input may be a pattern, a frame or None."""
-    for given in inputs:
+    """An output must not be one of the files that it is made from; an input may be a pattern, files of Spark's, a frame or
+    None."""
+    for given in (getattr(of, "path", of) for of in inputs):
         if isinstance(given, str | Path) and any(_same(output, file) for file in _files(given)):
             raise OptionError(f"'{output}' is one of the input files. Write to another file.")
 

@@ -128,7 +128,7 @@ def test_the_heat_map_tells_measure_and_numbers():
 
     pairs = (Correlation("a", "b", "v", 0.5, 0.4), Correlation("a", "c", "eta", 0.9, 0.8, 1234.5))
     content = heat_map(Correlations(("a", "b", "c"), pairs)).to_dict()
-    rows = content["data"]["values"]
+    rows = content["datasets"][content["data"]["name"]]
     assert len(rows) == 4
     assert {row["corrected"] for row in rows} == {"V 0.400", "η 0.800"}
     assert {row["plain"] for row in rows} == {"0.500", "0.900, F 1,234"}

@@ -172,19 +172,14 @@ def test_no_label_of_the_chart_covers_another(points) -> None:
 def test_the_chart_has_a_point_a_method_and_two_frontiers() -> None:
     methods = {"a": tried_at(0.1, 0.3), "b": tried_at(0.2, 0.1, linked=False), "c": tried_at(0.3, 0.2)}
     drawn = frontier(Compared("x", 1, 1, Asked(3, 2), {**methods, "no": Tried(refused="cannot")})).to_dict()
-    lines, *_ = (layer["data"]["values"] for layer in drawn["layer"] if "data" in layer)
+    lines, *_ = (drawn["datasets"][layer["data"]["name"]] for layer in drawn["layer"] if "data" in layer)
     assert [(of["line"], of["loss"]) for of in lines] == [
         ("frontier of all", 0.1),
         ("frontier of all", 0.2),
         ("frontier of the linked", 0.1),
         ("frontier of the linked", 0.3),
     ]
-    texts = {
-        value["text"]
-        for layer in drawn["layer"]
-        for value in layer.get("data", {}).get("values", ())
-        if "text" in value
-    }
+    texts = {value["text"] for rows in drawn["datasets"].values() for value in rows if "text" in value}
     assert texts == {"a (bk)", "b (bk)", "c (bk)"}
 
 

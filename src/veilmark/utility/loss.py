@@ -41,8 +41,8 @@ class LevelCosts:
 def attributes_of(classes: ClassTable, levels: Sequence[Levels]) -> list[Attribute]:
     """What the metrics need to know of each quasi-identifier."""
     return [
-        Attribute(of, np.bincount(code, weights=classes.records, minlength=len(domain)), domain.numbers)
-        for of, code, domain in zip(levels, classes.codes, classes.domains, strict=True)
+        Attribute(of, classes.value_records(i), domain.numbers)
+        for i, (of, domain) in enumerate(zip(levels, classes.domains, strict=True))
     ]
 
 
@@ -185,10 +185,10 @@ class NodeLoss:
 
 def untouched(classes: ClassTable) -> dict[str, float]:
     """The loss of a table as it is, by every metric: its own classes' discernibility and size, and nothing else."""
-    sizes = classes.records[classes.records > 0].astype(np.float64)
-    squares = float((sizes**2).sum())
+    count, squares = classes.raw_sizes
     nothing: dict[str, float] = dict.fromkeys(ADDITIVE, 0.0)
-    return {"dm_star": squares, "dm": squares, **nothing, "average_class": float(sizes.mean()) if len(sizes) else 0.0}
+    average = classes.total_records / count if count else 0.0
+    return {"dm_star": squares, "dm": squares, **nothing, "average_class": average}
 
 
 def nil(old: np.ndarray, new: np.ndarray, records: np.ndarray | None = None) -> float:

@@ -53,6 +53,7 @@ from veilmark.veil.anonymize import Anonymized, Method, Plan, all_models, link, 
 from veilmark.veil.ola import Ola
 from veilmark.veil.pseudonyms import Pseudonyms, read_key, write_key
 from veilmark.veil.verify import Verified, check_release, verify
+from veilmark.workbench.rolling import starting_classes
 from veilmark.workbench.sources import class_table, compare_by, engine_of, open_other, open_source, resolve_quasi
 
 File = str | os.PathLike[str]
@@ -132,7 +133,7 @@ def anonymize(
     hidden = pseudonyms_of(study, pseudonym_key)
     with engine_of(study) as engine, release_path(output) as target:
         table = open_source(engine, study)
-        classes = class_table(table, study)
+        classes, method = starting_classes(table, study, method)
         wanted = follow_distances(study, classes, wanted)
         made = planned(engine, study, classes, wanted, method, population)
         columns = published_columns(study, table)
@@ -343,7 +344,7 @@ def measure_release(
 def written_columns(path: Path) -> list[str]:
     """The columns of a file, as it names them itself."""
     if path.suffix == ".parquet":
-        return list(pq.read_schema(path).names)
+        return list(pq.read_schema(next(path.iterdir()) if path.is_dir() else path).names)
     with path.open(encoding="utf-8", newline="") as file:
         return next(csv.reader(file), [])
 

@@ -27,7 +27,7 @@ class SparkCase:
 
     def __init__(self, folder: Path):
         self._folder = folder / "spark"
-        self._folder.mkdir()
+        self._folder.mkdir(exist_ok=True)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
             self._session = open_session(SparkFiles("none"), 2, "1GB", self._folder)
