@@ -14,7 +14,7 @@ from scipy import stats
 
 from veilmark.errors import OptionError
 from veilmark.mark.code import Code
-from veilmark.trace.scores import combine, observe
+from veilmark.trace.scores import observe
 from veilmark.trace.tails import Null, claims_tail, decoy_tail
 
 UP = 1 + 1e-14  # the oracles round, too
@@ -129,13 +129,6 @@ def test_decoy_tail_of_large_pools():
 def test_decoy_tail_says_what_does_not_fit():
     with pytest.raises(OptionError, match="pool of 3"):
         decoy_tail(1, 4, 1, 3)
-
-
-def test_combining_allows_for_each_kind_of_evidence():
-    assert combine() == 1.0
-    assert combine(0.25) == 0.25
-    assert combine(1e-6, 0.5) == 2e-6
-    assert combine(0.9, 0.8) == 1.0
 
 
 @given(st.lists(st.integers(-1, 3), max_size=8), st.integers(0, 2**31))

@@ -16,17 +16,7 @@ from veilmark.sample import voters
 from veilmark.veil.ola import Ola
 from veilmark.web.pages.report import _fitting, make_report
 from web.helpers import Client, new_app, wait
-
-PATIENTS = """\
-version: 1
-source: patients.csv
-attributes:
-  voter_id: {role: direct}
-  zip: {role: quasi, hierarchy: {mask: 5}}
-  gender: {role: quasi}
-  yob: {role: quasi, hierarchy: {intervals: [2, 4, 8]}}
-  diagnosis: {role: sensitive}
-"""
+from web.patients import STUDY
 
 
 def made(client, **asked):
@@ -142,7 +132,7 @@ def released(tmp_path_factory):
     patients = patients.append_column("diagnosis", pa.array([*"uvwxyz"] * 200))
     write_table(population, folder / "voters.csv")
     write_table(patients, folder / "patients.csv")
-    (folder / "patients.yaml").write_text(PATIENTS)
+    (folder / "patients.yaml").write_text(STUDY)
     (folder / "releases").mkdir()
     marking = Marking(("ada", "bob"), k=5, decoys=1, covers=3, risk=(1.0, 20.0))
     job = workbench.Job(folder / "voters.csv", ("voter_id",), marking, method=Ola(0.1), seed=7)

@@ -152,14 +152,6 @@ def _of_part(dialect: Dialect, person: str, part: tuple[int, int]) -> str:
     return f" WHERE hash({dialect.name(person)}) % {part[1]} = {part[0]}" if part[1] > 1 else ""
 
 
-def members(dialect: Dialect, population: str, source: str, quasi: Mapping[str, str], identity: Sequence[str]) -> str:
-    """Distinct combinations of the population's quasi-identifiers, and how many of its records are in the source too."""
-    chosen = "".join(f"{dialect.clean_of('p', name, kind)} AS c{i}, " for i, (name, kind) in enumerate(quasi.items()))
-    same = " AND ".join(f"s.i{i} = {text}" for i, text in enumerate(_texts(dialect, "p", identity)))
-    joined = f"FROM {population} AS p JOIN {_known(dialect, source, identity)} AS s ON {same}"
-    return f"SELECT {chosen}count(*) AS records {joined} GROUP BY {_positions(len(quasi))}"
-
-
 def persons(
     dialect: Dialect,
     population: str,

@@ -42,9 +42,8 @@ def _comparable(marked: Marked, other: Marked) -> bool:
 def _held_elsewhere(marked: Marked, decoys: np.ndarray, other: Marked, name: str) -> np.ndarray:
     """For each decoy the largest n/N of the other release's classes that may be its own."""
     codes, chance = _shown(other, name)
-    classes = {tuple(row): i for i, row in enumerate(decoys)}
     largest = {}
-    for row in classes:
+    for row in dict.fromkeys(map(tuple, decoys)):
         fits = np.ones(codes.shape[1], dtype=bool)
         for column, label in zip(marked.columns, row, strict=True):
             if column in other.columns:

@@ -179,8 +179,3 @@ def observe(code: Code, bits: np.ndarray, group: np.ndarray) -> tuple[Code, np.n
         return replace(code, p=code.p[:0]), bits[:, :0]
     absent = np.add.reduceat(np.log1p(-code.p[order]), starts)
     return replace(code, p=-np.expm1(absent)), np.logical_or.reduceat(bits[:, order], starts, axis=1)
-
-
-def combine(*p_values: float) -> float:
-    """One probability from several kinds of evidence, dependent or not (Bonferroni)."""
-    return min(1.0, len(p_values) * min(p_values)) if p_values else 1.0

@@ -100,7 +100,7 @@ class Here:
         return self.jobs.start(work, title, given, self.session, study, page, roles)
 
     def job(self, kind: str, study: str | None = None) -> Job | None:
-        """The job that the address asks for with `?job=…`, else the latest of the kind."""
+        """The job that the address asks for with `?job=…`, which must be of the kind, else the latest of it."""
         asked = self.request.query_params.get("job")
         if not asked:
             return self.jobs.latest(kind, self.session.role, study)

@@ -121,8 +121,6 @@ def attacks(here: Analyst, name: str) -> AttackView:
 def view(here: Here, name: str) -> AttackView:
     study = here.study(name)
     job = here.job("attack_release", name)
-    if job is not None and (job.kind, job.study) != ("attack_release", name):
-        raise NotFoundError(f"The job '{job.id}' is not an attack on a release of {name}.")
     return AttackView(
         study=name,
         person=study.person,

@@ -15,7 +15,7 @@ from veilmark.web.anonymizing import checked, read_number
 from veilmark.web.here import Analyst, Here
 from veilmark.web.jobs import Job
 from veilmark.web.work import Outcome
-from veilmark.web.workspace import NotFoundError, Workspace
+from veilmark.web.workspace import Workspace
 
 router = APIRouter()
 
@@ -79,8 +79,6 @@ def comparison(here: Analyst, name: str) -> CompareView:
 def view(here: Here, name: str) -> CompareView:
     study = here.study(name)
     job = here.job("compare_source", name)
-    if job is not None and (job.kind, job.study) != ("compare_source", name):
-        raise NotFoundError(f"The job '{job.id}' is not a comparison of methods on {name}.")
     result = here.result(job)
     asked = CompareAsked(**result["given"]) if result else CompareAsked()
     return CompareView(study=name, person=study.person, asked=asked, job=job, result=result, problem=lacking(study))
