@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import anonymize, foundation, growth, monitor, peers, persons, release, scores, search
+from benchmarks import anonymize, foundation, growth, monitor, peers, persons, release, scale, scores, search
 
 SUITES = {
     "foundation": foundation.run,
@@ -16,6 +16,7 @@ SUITES = {
     "growth": growth.run,
     "peers": peers.run,
     "release": release.run,
+    "scale": scale.run,
 }
 
 

@@ -47,7 +47,7 @@ class Scale:
 
 def run(rows: int, engines: tuple[str, ...] = ("duckdb", "spark"), sizes: list[int] | None = None) -> list[Scale]:
     """Every engine and job at sizes up to `rows`."""
-    sizes = sizes or [n * 1_000_000 for n in (1, 3, 10, 30) if n * 1_000_000 <= rows]
+    sizes = sizes or [n * 1_000_000 for n in (1, 3, 10, 30, 100) if n * 1_000_000 <= rows]
     files = {n: str(voters(n)) for n in sizes}
     found = []
     for engine in engines:
