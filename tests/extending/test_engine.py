@@ -18,11 +18,14 @@ class Arrow:
     """Arrow tables in memory. What it lacks of `engines/base.py` needs SQL (`query`, `holding`) or persons (`visits`,
     `group_persons`), so it measures and anonymizes tables of one record a person, and no more."""
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        """Nothing to close."""
+
     def open(self, source, csv=None, joined=False):
         return ArrowTable(self, source)
-
-    def close(self):
-        pass
 
 
 class ArrowTable:

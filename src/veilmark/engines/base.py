@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """Opens tables and closes all of them."""
+    """Opens tables; at the end of a `with`, it drops everything, the temporary files too."""
+
+    def __enter__(self) -> Self:
+        """The engine itself."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any, /) -> None:
+        """Drop everything, and say in plain words what went wrong in what it is built on."""
 
     @property
     def dialect(self) -> Dialect:
@@ -38,9 +44,6 @@ class Engine(Protocol):
 
     def scratch(self, suffix: str) -> Path:
         """A new file's path in the engine's own folder."""
-
-    def close(self) -> None:
-        """Drop everything, the temporary files too."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,11 +27,12 @@ from veilmark.engines.files import CsvFormat
 from veilmark.engines.frames import is_relation, to_arrow
 from veilmark.engines.sources import SparkFiles, is_spark_frame
 from veilmark.engines.spark_files import is_for_spark, named, read
-from veilmark.engines.spark_session import close_session, open_session, quiet, settings_of
+from veilmark.engines.spark_session import close_session, give_up, open_session, quiet, settings_of
 from veilmark.engines.spark_table import BROADCAST_ROWS, SparkTable
 from veilmark.errors import DataError, VeilmarkError
 
 T = TypeVar("T")
+FRAME = "the Spark frame"
 
 MOST_CLASSES = 20_000_000
 """So many classes the driver holds, unless the study says otherwise (most_classes)."""
@@ -79,8 +80,10 @@ class Spark:
     def __enter__(self) -> Spark:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.close()
+        if isinstance(error, Exception) and type(error).__module__.startswith(("pyspark", "py4j", "grpc")):
+            raise explain(error, str(self._source) if isinstance(self._source, SparkFiles) else FRAME) from None
 
     def close(self) -> None:
         """Drop everything: the views, what Spark keeps for them, the temporary files, and a session of our own."""
@@ -104,7 +107,7 @@ class Spark:
             else source is self._source
         )
         if is_spark_frame(source):
-            return SparkTable(self, source, "the Spark frame", own)
+            return SparkTable(self, source, FRAME, own)
         if isinstance(source, Path):
             source = str(source)
         if isinstance(source, str) and (joined or is_for_spark(self, source)):
@@ -127,6 +130,8 @@ class Spark:
         except (VeilmarkError, OSError, KeyboardInterrupt):
             raise
         except Exception as error:
+            if is_lost(error):
+                give_up(self.session)
             raise explain(error, label) from None
 
     def _interruptible(self, work: Callable[[], T]) -> T:
@@ -138,7 +143,7 @@ class Spark:
             return running.result()
         except BaseException:
             while not running.done():
-                with suppress(Exception):  # the session may be lost
+                with self._tidying():
                     self.session.tagging[2](self._mark)
                 wait([running], 0.5)
             raise
@@ -150,7 +155,7 @@ class Spark:
         try:
             return work()
         finally:
-            with suppress(Exception):
+            with self._tidying():
                 remove(self._mark)
 
     def collect(self, frame: Any, label: str, what: str = "Reading") -> pa.Table:
@@ -164,13 +169,24 @@ class Spark:
     def view(self, frame: Any, name: str | None = None) -> str:
         """The name by which statements know a frame, until the engine is closed."""
         name = name or f"{self._mark}_{self._next()}"
-        frame.createOrReplaceTempView(name)
+        with quiet():
+            frame.createOrReplaceTempView(name)
         self._open.callback(self.drop, name)
         return name
 
     def drop(self, name: str) -> None:
-        with suppress(Exception):  # a lost session keeps no views
+        with self._tidying():
             self.spark.catalog.dropTempView(name)
+
+    @contextmanager
+    def _tidying(self) -> Iterator[None]:
+        """Drop something, as far as Spark is still there: a lost session keeps nothing, and is not asked again."""
+        try:
+            with quiet():
+                yield
+        except Exception as error:
+            if is_lost(error):
+                give_up(self.session)
 
     @contextmanager
     def kept(self, frame: Any) -> Iterator[Any]:
@@ -181,7 +197,7 @@ class Spark:
         try:
             yield stored
         finally:
-            with suppress(Exception):  # the session may be lost
+            with self._tidying():
                 stored.unpersist()
 
     def spool(self, frame: Any) -> Any:
@@ -270,15 +286,24 @@ def _plain_types(table: pa.Table) -> pa.Table:
     return table
 
 
-LOST = ("Connection refused", "UNAVAILABLE", "Py4JNetworkError", "Connection reset", "SparkContext was shut down")
+LOST = ("Connection re", "UNAVAILABLE", "Py4JNetworkError", "SparkContext was shut down", "stopped SparkContext")
 NO_MEMORY = ("maxResultSize", "OutOfMemoryError", "SparkOutOfMemory", "ENOMEM")
 MALFORMED = ("MALFORMED_RECORD_IN_PARSING", "MALFORMED_CSV_RECORD", "CSV header", "Malformed CSV")
 
 
+def is_lost(error: Exception) -> bool:
+    """Whether Spark is gone, or cannot be reached any more."""
+    return any(mark in _text(error) for mark in LOST)
+
+
+def _text(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
 def explain(error: Exception, label: str) -> VeilmarkError:
     """Spark's error as a paragraph. Its own words may show rows, so that only its name for the error is repeated."""
-    text, kind = f"{type(error).__name__}: {error}", _condition(error)
-    if any(mark in text for mark in LOST) or "stopped SparkContext" in text:
+    text, kind = _text(error), _condition(error)
+    if is_lost(error):
         return VeilmarkError(
             f"The connection to Spark was lost while it worked on '{label}', and nothing was published. See why Spark ended "
             "(its memory is a usual cause), and try again."

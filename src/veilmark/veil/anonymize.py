@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -139,7 +138,7 @@ def read_release(output: str | None, data: pa.Table | None) -> pa.Table:
     """A release that was written to a file, or kept where there was none."""
     if data is not None or output is None:
         return data
-    with closing(engine_for(output)) as engine:
+    with engine_for(output) as engine:
         table = engine.open(output)
         return table.query(f"SELECT * FROM {table.name}")
 

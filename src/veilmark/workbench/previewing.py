@@ -6,7 +6,6 @@ An `Explorer` reads a study's source once; then any node of the lattice costs no
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -136,7 +135,7 @@ class Explorer:
     def _rows(self, recoding: Recoding) -> pa.Table:
         """The first rows as they would be published, written and read as a release is."""
         settings = self.study.settings
-        with closing(engine_for(self.sample, settings.threads, settings.memory)) as engine:
+        with engine_for(self.sample, settings.threads, settings.memory) as engine:
             path = engine.scratch(".parquet")
             engine.open(self.sample).write_recoded(recoding, self.columns, path, pseudonyms_of(self.study, None))
             return pq.read_table(path).slice(0, ROWS)

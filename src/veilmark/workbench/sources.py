@@ -27,11 +27,8 @@ def open_study(path: str | os.PathLike[str], threads: int | None = None, memory:
 @contextmanager
 def engine_of(study: Study) -> Iterator[Engine]:
     """The study's engine, closed at the end."""
-    engine = engine_for(study.source()[0], study.settings.threads, study.settings.memory)
-    try:
+    with engine_for(study.source()[0], study.settings.threads, study.settings.memory) as engine:
         yield engine
-    finally:
-        engine.close()
 
 
 def open_source(engine: Engine, study: Study) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import os
 import shutil
@@ -13,6 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from engines.contract.spark_case import ConnectCase, SparkCase
+
+HEAVY = pytest.mark.heavy
 NUMBERS = itertools.count(1)
 
 
@@ -86,10 +88,6 @@ def _postgres_type(kind):
     }.get(kind, "text")
 
 
-def _has_spark():
-    return importlib.util.find_spec("engines.contract.spark_case") is not None
-
-
 @pytest.fixture(scope="session")
 def fast_folder():
     """A folder in memory where there is one."""
@@ -105,17 +103,15 @@ def duck(fast_folder):
     return DuckCase(fast_folder)
 
 
-@pytest.fixture(scope="session", params=["duckdb", "postgres", *(["spark"] if _has_spark() else [])])
+@pytest.fixture(scope="session", params=["duckdb", "postgres", "spark", pytest.param("connect", marks=HEAVY)])
 def case(request, fast_folder):
-    """Each engine in turn. Spark's is in `spark_case.py`: `SparkCase(folder)` with the same methods, and `close`."""
+    """Each engine in turn; `connect` is Spark on a server."""
     if request.param == "duckdb":
         yield DuckCase(fast_folder)
         return
     if request.param == "postgres":
         made = PostgresCase(request.getfixturevalue("postgres"))
     else:
-        from engines.contract.spark_case import SparkCase
-
-        made = SparkCase(fast_folder)
+        made = (SparkCase if request.param == "spark" else ConnectCase)(fast_folder)
     yield made
     made.close()
