@@ -102,6 +102,13 @@ def test_a_misspelt_file_and_column_get_a_hint(tmp_path, capsys):
     assert "no column 'A1'" in fails(capsys, "measure", path)
 
 
+def test_an_address_is_taken_as_it_is_written(tmp_path, capsys):
+    """One slash less, and Spark would look elsewhere."""
+    study = study_of(tmp_path, b"a,s\n1,x\n1,y\n")
+    for options in (["--population", "s3a://bucket/everybody.parquet"], ["--data", "hdfs:///new.parquet"]):
+        assert f"'{options[1]}'" in fails(capsys, "measure", study, *options)
+
+
 def test_persons_that_are_missing(tmp_path, capsys):
     path = study_of(tmp_path, b"id,a,s\n1,1,x\n,1,y\n")
     (tmp_path / "study.yaml").write_text(STUDY.format(source="t.csv") + "person: id\n")

@@ -70,7 +70,7 @@ def anonymize(
         str | None, _option(LIMITS, "δ-presence: least and largest share of them in the table.", "0.1:0.5")
     ] = None,
     population: Annotated[
-        Path | None, _option(LIMITS, "A table of everybody, for --k-map and --presence.", "FILE")
+        str | None, _option(LIMITS, "A table of everybody, for --k-map and --presence.", "TABLE")
     ] = None,
     method: Annotated[
         Literal["ola", "mondrian", "microaggregate", "fslip", "onemany", "rmr", "anatomy", "slicing"],

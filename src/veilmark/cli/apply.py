@@ -20,7 +20,9 @@ def apply(
     study: StudyArgument,
     recoding: Annotated[Path, typer.Argument(help="The rules that `anonymize --recoding` wrote.", show_default=False)],
     output: Annotated[Path, typer.Option("-o", "--output", help="The release to write: .csv or .parquet.")],
-    data: Annotated[Path | None, typer.Option(help="The new data, in place of the study's source.")] = None,
+    data: Annotated[
+        str | None, typer.Option(metavar="TABLE", help="The new data, in place of the study's source.")
+    ] = None,
     k: Annotated[
         int | None, typer.Option(metavar="N", help="Least size of a class, in place of the recoding's.")
     ] = None,

@@ -44,8 +44,8 @@ def attack(
         int, typer.Option(min=1, metavar="N", help="Sensitive values of the target that bk, mcorr and nmcorr know.")
     ] = 1,
     population: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A table of everybody, for linkage; else the source.", show_default=False),
+        str | None,
+        typer.Option(metavar="TABLE", help="A table of everybody, for linkage; else the source.", show_default=False),
     ] = None,
     seed: SeedOption = 1,
     chart: ChartOption = None,

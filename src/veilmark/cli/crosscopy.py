@@ -39,8 +39,8 @@ def crosscopy(
     release: Annotated[str, typer.Option(metavar="ID", help="The release.")],
     copies: Annotated[str, typer.Option(metavar="A.csv,B.csv", help="The copies that the attackers have.")],
     population: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A table of everybody, if they have one.", show_default=False),
+        str | None,
+        typer.Option(metavar="TABLE", help="A table of everybody, if they have one.", show_default=False),
     ] = None,
     study: Annotated[
         Path | None,

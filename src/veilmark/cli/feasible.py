@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -37,7 +36,7 @@ def register(app: typer.Typer) -> None:
 
 def feasible(
     study: StudyArgument,
-    population: Annotated[Path, typer.Option(metavar="FILE", help="Everybody whom an attacker could link to.")],
+    population: Annotated[str, typer.Option(metavar="TABLE", help="Everybody whom an attacker could link to.")],
     k: Annotated[str, typer.Option(metavar="K,K", help="One k or several.")] = "5",
     suppress: Annotated[str, typer.Option(metavar="S,S", help="One limit of suppression or several: 0,0.05.")] = "0",
     identity: Annotated[

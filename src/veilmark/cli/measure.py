@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,10 +17,11 @@ def register(app: typer.Typer) -> None:
 def measure(
     study: StudyArgument,
     data: Annotated[
-        Path | None, typer.Option(help="Measure this table by the study's roles, in place of its source.")
+        str | None,
+        typer.Option(metavar="TABLE", help="Measure this table by the study's roles, in place of its source."),
     ] = None,
     population: Annotated[
-        Path | None, typer.Option(help="A table of everybody, for the risk of an intruder who has it.")
+        str | None, typer.Option(metavar="TABLE", help="A table of everybody, for the risk of an intruder who has it.")
     ] = None,
     population_size: Annotated[
         int | None,

@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 def release(
     study: StudyArgument,
-    population: Annotated[Path, typer.Option(metavar="FILE", help="Everybody whom an attacker could link to.")],
+    population: Annotated[str, typer.Option(metavar="TABLE", help="Everybody whom an attacker could link to.")],
     identity: Annotated[str, typer.Option(metavar="COL,COL", help="The population's columns that tell who one is.")],
     recipients: Annotated[str, typer.Option(metavar="A,B,C", help="Who gets a copy.")],
     ledger: Annotated[

@@ -52,7 +52,7 @@ def guesses(found: Sequence[Guess], console: Console | None = None) -> None:
     print_table(table, console)
 
 
-def measures(result: Measures, study: Study, data: Path | None = None, console: Console | None = None) -> None:
+def measures(result: Measures, study: Study, data: str | None = None, console: Console | None = None) -> None:
     """What `veilmark measure` prints."""
     console = console or Console()
     who = "records" if result.persons is None else "persons"
