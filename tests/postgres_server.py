@@ -31,6 +31,30 @@ def account():
         pytest.skip("PostgreSQL does not run as root, and there is no account postgres")
 
 
+def load_clinic(folder):
+    """The tables that docs/postgres.md speaks of, in a database of their own; gives its address."""
+    import psycopg
+
+    from veilmark import sample
+
+    everybody = sample.voters(20_000, 3).select(["voter_id", "zip", "gender", "yob"]).to_pylist()
+    columns = "(voter_id text, zip text, gender text, yob int"
+    with psycopg.connect(f"postgresql://veilmark@/postgres?host={folder}", autocommit=True) as connection:
+        connection.execute("DROP DATABASE IF EXISTS clinic")
+        connection.execute("CREATE DATABASE clinic")
+    url = f"postgresql://veilmark@/clinic?host={folder}"
+    with psycopg.connect(url) as connection:
+        connection.execute(f"CREATE SCHEMA clinic; CREATE TABLE clinic.voters {columns})")
+        connection.execute(f"CREATE TABLE clinic.patients {columns}, diagnosis text)")
+        with connection.cursor().copy("COPY clinic.voters FROM STDIN") as copy:
+            for row in everybody:
+                copy.write_row(list(row.values()))
+        with connection.cursor().copy("COPY clinic.patients FROM STDIN") as copy:
+            for i, row in enumerate(everybody[::3]):
+                copy.write_row([*row.values(), ("Flu", "Asthma", "HIV", "Cancer")[i % 4]])
+    return url
+
+
 @pytest.fixture(scope="session")
 def postgres():
     """A server on a socket in a folder of its own; gives the folder."""

@@ -1,7 +1,7 @@
 """Every code block in the README and the docs runs, in the order it stands, in a folder of its own.
 
 ```python``` blocks are executed, the `$ ` lines of ```console``` blocks run in a shell, and a block after a comment
-`<!-- file: NAME -->` is written to that file.
+`<!-- file: NAME -->` is written to that file. docs/postgres.md has a server of its own, with the tables it speaks of.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from postgres_server import load_clinic
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -26,8 +28,10 @@ def shell(line, folder):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_code_blocks_run(page, tmp_path, monkeypatch):
+def test_code_blocks_run(page, tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
+    if page.name == "postgres.md":
+        monkeypatch.setenv("DATABASE_URL", load_clinic(request.getfixturevalue("postgres")))
     names: dict[str, object] = {}
     for block in BLOCK.finditer(page.read_text()):
         if block["file"]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from veilmark.engines.sources import PostgresTable, SparkFiles
 from veilmark.errors import OptionError, OutputError
 from veilmark.output import refuse_inputs, whole_file, write_table, write_text, written_batches
 
@@ -106,3 +108,52 @@ def test_an_output_that_is_an_input_is_refused(tmp_path, monkeypatch):
         refuse_inputs(link, [data])
     refuse_inputs(data, [None, other, "nowhere.csv", "o*.csv", "\0", pa.table({"a": [1]})])
     refuse_inputs(tmp_path / "new.csv", [tmp_path / "new.csv", data])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "in",
+        "in/",
+        "{}/in",
+        "file://{}/in",
+        "file:{}/my%20in/../in",
+        "i*",
+        "in/*.csv",
+        "**/*.csv",
+        "in/{{n*,old}}.csv",
+        "file://{}/i[n]/*",
+    ],
+)
+@pytest.mark.parametrize("there", [False, True])
+def test_an_output_that_would_become_an_input_is_refused(tmp_path, monkeypatch, given, there):
+    monkeypatch.chdir(tmp_path)
+    for name in ("in", "my in", "out"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "link").symlink_to("in")
+    if there:
+        (tmp_path / "in" / "new.csv").write_text("a\n1\n")
+    source = given.format(tmp_path)
+    for inputs in ([source], [SparkFiles(source)]):
+        for output in ("in/new.csv", "link/new.csv", "out/../in/new.csv"):
+            with pytest.raises(OptionError, match="input"):
+                refuse_inputs(Path(output), inputs)
+        refuse_inputs(Path("new.txt"), inputs)
+        refuse_inputs(Path("out/new.txt"), inputs)
+
+
+def test_a_file_that_a_folder_of_inputs_leads_to_is_refused(tmp_path):
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    (tmp_path / "data.parquet").write_text("x")
+    (tmp_path / "in" / "deep" / "p.parquet").symlink_to(tmp_path / "data.parquet")
+    with pytest.raises(OptionError, match="is one of the input files"):
+        refuse_inputs(tmp_path / "data.parquet", [tmp_path / "in"])
+
+
+def test_an_output_beside_an_input_is_taken(tmp_path):
+    for name in ("a.csv", "my%20a.csv", "v[1].csv"):
+        (tmp_path / name).write_text("a\n1\n")
+        for given in (str(tmp_path / name), f"file://{tmp_path}/{name}"):
+            refuse_inputs(tmp_path / "b.csv", [SparkFiles(given)])
+    refuse_inputs(tmp_path / "b.csv", [SparkFiles(table="b.csv"), PostgresTable("postgresql://h/d", "b.csv")])
+    refuse_inputs(tmp_path / "b.csv", [f"s3a://{tmp_path}"])

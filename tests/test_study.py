@@ -84,6 +84,21 @@ FAULTS = {
         "needs a hierarchy",
     ),
     "an engine to come": (GOOD.replace("patients.csv", "{engine: sparc, path: x}"), "engine 'sparc'"),
+    "no engine": (
+        GOOD.replace("patients.csv", "{url: x, table: y}"),
+        "line 2.*engine is missing. Add engine: postgres.",
+    ),
+    "no engine of two": (GOOD.replace("patients.csv", "{table: y}"), "Add engine: postgres or engine: spark."),
+    "no engine, a file": (GOOD.replace("patients.csv", "{path: x, format: orc}"), "Add engine: spark."),
+    "unknown key of a file": (
+        GOOD.replace("patients.csv", "{pth: x}"),
+        "unknown key 'pth'. Did you mean 'path'. Known here: engine, path, delimiter, quote, encoding.$",
+    ),
+    "unknown key of a database": (
+        GOOD.replace("patients.csv", "{engine: postgres, urll: x, table: y}"),
+        "source.urll: .*Did you mean 'url'. Known here: engine, url, table.$",
+    ),
+    "an address": (GOOD.replace("patients.csv", "postgresql://u:sesame@h/d"), "source: an address is no file. Write"),
 }
 
 
@@ -93,6 +108,7 @@ def test_faults_are_named_with_their_line(tmp_path, fault):
     with pytest.raises(StudyError, match=words) as caught:
         Study.open(write(tmp_path, text))
     assert "\n" not in str(caught.value)
+    assert "sesame" not in str(caught.value)
 
 
 def test_a_file_that_is_not_there(tmp_path):

@@ -15,7 +15,12 @@ VeilmarkWarning                 worth knowing, not fatal
 from __future__ import annotations
 
 import difflib
+import os
+import re
 from collections.abc import Iterable, Sequence
+
+ADDRESS = re.compile(r"(^|[/\\])[a-z][a-z0-9+.-]+:[/\\]", re.IGNORECASE)
+SECRET = re.compile(r"(:/+[^\s/:@]*:)\S*(?=@)|(\bpassword=)[^\s&']+", re.IGNORECASE)
 
 
 class VeilmarkError(Exception):
@@ -63,6 +68,16 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     by_lower = {k.lower(): k for k in known}
     close = difflib.get_close_matches(str(word).lower(), by_lower, n=1, cutoff=0.6)
     return f" Did you mean '{by_lower[close[0]]}'?" if close else ""
+
+
+def is_address(given: str | os.PathLike[str]) -> bool:
+    """Whether this is an address such as `postgresql://…`, also one that went through a `Path`, which drops a slash."""
+    return ADDRESS.search(os.fspath(given)) is not None
+
+
+def without_password(text: str) -> str:
+    """A text in which addresses have no passwords."""
+    return SECRET.sub(lambda found: f"{found[1] or found[2]}…", text)
 
 
 def listing(items: Sequence[object], limit: int = 5) -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -141,12 +144,53 @@ def refuse_inputs(output: Path, inputs: Iterable[Any]) -> None:
     """An output must not be one of the files that it is made from; an input may be a pattern, files of Spark's, a frame or
     None."""
     for given in (getattr(of, "path", of) for of in inputs):
-        if isinstance(given, str | Path) and any(_same(output, file) for file in _files(given)):
-            raise OptionError(f"'{output}' is one of the input files. Write to another file.")
+        for path in _readings(str(given)) if isinstance(given, str | Path) else ():
+            if os.path.exists(output) and any(_same(output, file) for file in _files(path)):
+                raise OptionError(f"'{output}' is one of the input files. Write to another file.")
+            if _would_be_read(output, path):
+                raise OptionError(f"'{output}' would become part of the input '{given}'. Write to another folder.")
 
 
-def _files(given: str | Path) -> list[str]:
-    return [str(given), *glob.glob(str(given), recursive=True)]
+def _readings(given: str) -> list[str]:
+    """What a path may mean on this machine: Spark takes file: addresses, and {a,b} for either."""
+    path = re.sub("^file:(//[^/]*)?", "", given)
+    paths = [path, *_alternatives(path)]
+    return list(dict.fromkeys(paths if path == given else [*paths, *map(unquote, paths)]))
+
+
+def _alternatives(path: str) -> list[str]:
+    braces = re.search(r"\{([^{}]*)\}", path)
+    if braces is None:
+        return [path]
+    before, after = path[: braces.start()], path[braces.end() :]
+    return [full for option in braces.group(1).split(",") for full in _alternatives(f"{before}{option}{after}")]
+
+
+def _files(path: str) -> Iterator[str]:
+    """The files that a path or pattern names, those in a folder too."""
+    yield path
+    for found in glob.iglob(path, recursive=True):
+        yield found
+        yield from (os.path.join(folder, name) for folder, _, names in os.walk(found) for name in names)
+
+
+def _would_be_read(output: Path, path: str) -> bool:
+    """Whether an output, though it may not be there yet, is in this folder or matches this pattern."""
+    with suppress(OSError, ValueError):
+        base = next((p for p in (Path(path), *Path(path).parents) if p.is_dir()), Path(path).parent)
+        wanted = Path(path).relative_to(base).parts
+        place = Path(os.path.realpath(output)).relative_to(os.path.realpath(base))
+        return (not wanted or glob.has_magic(path)) and _fits(place.parts, wanted)
+    return False
+
+
+def _fits(parts: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Whether something matches a pattern, or lies in a folder that does."""
+    if not wanted:
+        return True
+    if wanted[0] == "**":
+        return _fits(parts, wanted[1:]) or (bool(parts) and _fits(parts[1:], wanted))
+    return bool(parts) and fnmatchcase(parts[0], wanted[0]) and _fits(parts[1:], wanted[1:])
 
 
 def _same(one: Path, other: str) -> bool:

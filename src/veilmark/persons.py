@@ -213,9 +213,9 @@ def check_single(found: Mapping[str, Fingerprints], quasi: Sequence[str]) -> Non
         several = int((found[name].lengths > 1).sum())
         if several:
             raise DataError(
-                f"{several:,} persons have more than one value of the quasi-identifier '{name}' in their records. Say in "
-                "the study which one counts: fold: mode (the commonest), fold: first, or fold: {latest: DATE_COLUMN}; or "
-                f"give '{name}' another role."
+                f"{several:,} persons have more than one value of the quasi-identifier '{name}' in their records. Say at "
+                "the top level of the study, as `person:` is, which one counts: fold: mode (the commonest), fold: first, "
+                f"or fold: {{latest: DATE_COLUMN}}; or give '{name}' another role."
             )
 
 

@@ -22,7 +22,7 @@ from pydantic import (
 
 from veilmark.engines.files import CsvFormat
 from veilmark.engines.sources import PostgresTable, SparkFiles, from_environment
-from veilmark.errors import StudyError
+from veilmark.errors import StudyError, is_address
 from veilmark.hierarchy import HierarchySpec
 from veilmark.output import write_text
 from veilmark.persons import Fill, Folding
@@ -100,6 +100,18 @@ def _kind_of_source(given: Any) -> str:
 
 
 ENGINES = ("duckdb", "spark", "postgres")
+
+
+def _lacking_engine(given: Any) -> list[str]:
+    """The engines that a source is for, by its keys, where it names none and the embedded one does not know them."""
+    if not isinstance(given, dict) or "engine" in given:
+        return []
+    beyond = set(given) - set(FileSource.model_fields)
+    shared = {"postgres": beyond & set(PostgresSource.model_fields), "spark": beyond & set(SparkSource.model_fields)}
+    most = max(map(len, shared.values()))
+    return [engine for engine, keys in shared.items() if keys and len(keys) == most]
+
+
 Source = Annotated[
     Annotated[str, Tag("text")]
     | Annotated[FileSource, Tag("duckdb")]
@@ -159,6 +171,13 @@ class StudySpec(_Strict):
     def _known_engine(cls, given: Any) -> Any:
         if given is not None and (engine := _kind_of_source(given)) not in ("text", *ENGINES):
             raise ValueError(f"engine '{engine}' is not known; there are {', '.join(ENGINES)}")
+        if engines := _lacking_engine(given):
+            raise ValueError(f"the engine is missing. Add {' or '.join(f'engine: {name}' for name in engines)}")
+        if isinstance(given, str) and is_address(given):
+            raise ValueError(
+                "an address is no file. Write {engine: postgres, url: env:DATABASE_URL, table: …} for a table in "
+                "PostgreSQL, {engine: spark, path: …} for files that Spark reads"
+            )
         return given
 
     @model_validator(mode="after")

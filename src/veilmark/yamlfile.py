@@ -6,17 +6,17 @@ Unlike plain YAML 1.1, `no`, `on` and `2024-01-05` are texts, `01234` is the tex
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Tag, ValidationError
 from pydantic_core import ErrorDetails
 
-from veilmark.errors import InputError, did_you_mean
+from veilmark.errors import InputError, did_you_mean, is_address
 
 Model = TypeVar("Model", bound=BaseModel)
 Path_ = tuple[str | int, ...]
@@ -53,6 +53,8 @@ def read_yaml(path: Path, error: type[InputError]) -> Document:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
+        if is_address(path):
+            raise error("An address (…://) is given where a file is asked for. Name a file on this machine.") from None
         raise error(f"There is no file '{path}'. Check the name and the folder.") from None
     except IsADirectoryError:
         raise error(f"'{path}' is a folder. Name the file in it.") from None
@@ -127,7 +129,7 @@ def explain(problem: ValidationError, model: type[BaseModel], document: Document
     where = f"{place}: " if place else ""
     name = str(keys[-1]) if keys else ""
     if fault["type"] == "extra_forbidden":
-        known = [f.alias or n for m in _models_at(model, keys[:-1]) for n, f in m.model_fields.items()]
+        known = [f.alias or n for m in _holders(fault["loc"], model) for n, f in m.model_fields.items()]
         listed = f" Known here: {', '.join(known)}." if known else " Remove it."
         return f"{where}unknown key '{name}'.{did_you_mean(name, known)}{listed}"
     if fault["type"] == "missing":
@@ -190,16 +192,25 @@ def _most_telling(faults: Sequence[ErrorDetails]) -> ErrorDetails:
 
 def _keys(place: Path_, model: type[BaseModel]) -> Path_:
     """The keys of a fault's place, without what pydantic adds: the member of a union, and `[key]` after a key."""
-    keys: list[str | int] = []
+    return tuple(key for key, _ in _walk(place, model))
+
+
+def _holders(place: Path_, model: type[BaseModel]) -> list[type[BaseModel]]:
+    """The models that could hold the last key of a fault's place; of a union, the member that pydantic names there."""
+    *_, (_, members) = _walk(place, model)
+    return [m for m in members if _is_model(m)]
+
+
+def _walk(place: Path_, model: type[BaseModel]) -> Iterator[tuple[str | int, list[Any]]]:
+    """Key by key of a fault's place, and what may hold each."""
     here: list[Any] = [model]
     for part in place:
         members = [m for annotation in here for m in _members(annotation)]
         if len(members) > len(here):
-            here = members
+            here = [m for annotation in here for m in _tagged(annotation, part)] or members
         elif part != "[key]":
+            yield part, members
             here = [inner for member in members for inner in _within(member, part)]
-            keys.append(part)
-    return tuple(keys)
 
 
 def _models_at(model: type[BaseModel], keys: Path_) -> list[type[BaseModel]]:
@@ -217,6 +228,15 @@ def _members(annotation: Any) -> list[Any]:
     if get_origin(annotation) in (Union, UnionType):
         return [m for part in get_args(annotation) if part is not type(None) for m in _members(part)]
     return [annotation]
+
+
+def _tagged(annotation: Any, tag: str | int) -> list[Any]:
+    """The members of a union that bear a tag."""
+    inner, *notes = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
+    if any(isinstance(note, Tag) and note.tag == tag for note in notes):
+        return _members(inner)
+    parts = get_args(inner) if get_origin(inner) in (Union, UnionType) else ()
+    return [m for part in parts for m in _tagged(part, tag)]
 
 
 def _within(annotation: Any, key: str | int) -> list[Any]:

@@ -13,6 +13,9 @@ import time
 import pytest
 
 from veilmark.cli.main import main
+from veilmark.engines.sources import PostgresTable, SparkFiles
+from veilmark.errors import DataError
+from veilmark.study import Study
 
 STUDY = "version: 1\nsource: {source}\nattributes: {{a: {{role: quasi}}, s: {{role: sensitive}}}}\n"
 
@@ -107,6 +110,48 @@ def test_an_address_is_taken_as_it_is_written(tmp_path, capsys):
     study = study_of(tmp_path, b"a,s\n1,x\n1,y\n")
     for options in (["--population", "s3a://bucket/everybody.parquet"], ["--data", "hdfs:///new.parquet"]):
         assert f"'{options[1]}'" in fails(capsys, "measure", study, *options)
+
+
+ADDRESS = "postgresql://me:sesame@/db?password=sesame"
+
+
+def test_init_takes_no_address(tmp_path, capsys):
+    said = fails(capsys, "init", ADDRESS, "-o", tmp_path / "new.yaml")
+    assert said.startswith("Error: init takes a file")
+    assert "source: {engine: postgres" in said
+    assert "sesame" not in said
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["measure", ADDRESS],
+        ["measure", "STUDY", "--data", ADDRESS],
+        ["measure", "STUDY", "--population", ADDRESS],
+        ["score", "STUDY", "--published", ADDRESS],
+        ["breach", "STUDY", "--records", ADDRESS],
+        ["apply", "STUDY", ADDRESS, "-o", "x.csv"],
+        ["attack", "STUDY", ADDRESS],
+        ["anonymize", "STUDY", "--k", "2", "-o", ADDRESS],
+        ["monitor", "STUDY", "--log", ADDRESS],
+        ["report", "STUDY", "--release", ADDRESS, "-o", "x.html"],
+    ],
+    ids=lambda of: " ".join(of).replace(ADDRESS, "ADDRESS"),
+)
+def test_a_password_is_never_repeated(tmp_path, capsys, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    study = study_of(tmp_path, b"a,s\n1,x\n1,y\n")
+    assert "sesame" not in fails(capsys, *[study if of == "STUDY" else of for of in arguments])
+
+
+def test_a_table_where_the_source_is_a_file(tmp_path, capsys):
+    study = study_of(tmp_path, b"a,s\n1,x\n1,y\n")
+    words = "'clinic.voters' is named as a table (`table:`), which needs a study whose source is in that database"
+    assert words in fails(capsys, "measure", study, "--population", "table:clinic.voters")
+    for table in (PostgresTable("postgresql://me:sesame@/db", "clinic.voters"), SparkFiles(table="clinic.voters")):
+        with pytest.raises(DataError, match="needs a study whose source is in that database") as caught:
+            Study.open(study).measure(population=table)
+        assert words in str(caught.value)
 
 
 def test_persons_that_are_missing(tmp_path, capsys):

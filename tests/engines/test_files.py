@@ -54,6 +54,13 @@ class TestNames:
             (tmp_path / f"v[{i}].csv").write_text(f"a,b\n{i},2\n")
         assert len(rows(engine, str(tmp_path / "v*.csv"))) == 4
 
+    def test_hidden_folders_are_no_part_of_a_table(self, tmp_path):
+        for name in ("x.csv", "_x.csv", "_temporary/y.csv", ".tmp/y.csv", "_d=1/z.csv"):
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).touch()
+        assert find_files(tmp_path / "**/*.csv") == [tmp_path / name for name in ("_d=1/z.csv", "_x.csv", "x.csv")]
+        assert find_files(tmp_path / "_temp*/*.csv") == [tmp_path / "_temporary/y.csv"]
+
     def test_a_pattern_in_a_folder_with_such_a_name(self, tmp_path):
         folder = tmp_path / "d[1]"
         (folder / "e").mkdir(parents=True)
@@ -287,6 +294,21 @@ class TestPatterns:
         table = engine.open(str(tmp_path / "t*.parquet"))
         assert table.count() == 2
         assert table.group(["a"]).records.sum() == 2
+
+    def test_values_of_folders_are_texts_as_written(self, engine, tmp_path):
+        for folder in ("zip=00501", "zip=501", "zip=__HIVE_DEFAULT_PARTITION__", "zip=a%20b"):
+            (tmp_path / "zip=0" / "d" / folder).mkdir(parents=True)
+            pq.write_table(pa.table({"n": [1]}), tmp_path / "zip=0" / "d" / folder / "p.parquet")
+        table = engine.open(str(tmp_path / "zip=0/d/*/*.parquet"))
+        assert table.columns == {"n": "number", "zip": "text"}
+        assert table.domain("zip").text.to_pylist() == ["00501", "501", "a b", None]
+
+    def test_uuids_are_texts(self, engine, tmp_path):
+        (tmp_path / "state=FL").mkdir()
+        key = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
+        duckdb.sql(f"SELECT '{key}'::UUID AS id, 1 AS n").write_parquet(str(tmp_path / "state=FL" / "p.parquet"))
+        assert rows(engine, str(tmp_path / "*/p.parquet")) == [["id", "n", "state"], [key, 1, "FL"]]
+        assert engine.open(str(tmp_path / "*/p.parquet")).group(["id"]).domains[0].text.to_pylist() == [key]
 
     def test_parquet_numbers_that_are_too_large(self, engine, tmp_path):
         pq.write_table(pa.table({"a": pa.array([1], pa.int32())}), tmp_path / "t0.parquet")

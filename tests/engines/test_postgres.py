@@ -11,14 +11,22 @@ import threading
 import time
 from contextlib import contextmanager
 
+import duckdb
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 import pytest
 
+from engines.contract.helpers import study_of
 from veilmark.cli.main import main
+from veilmark.engines.duckdb import DuckDB
 from veilmark.engines.postgres import PgTable, Postgres
+from veilmark.engines.postgres_session import CONNECTION, LOCK_WAIT, SETTINGS, WORK_MEMORY
 from veilmark.engines.sources import PostgresTable
-from veilmark.errors import DataError, OptionError, VeilmarkError
+from veilmark.errors import DataError, OptionError, OutputError, VeilmarkError
 from veilmark.study import Study
 from veilmark.veil.ola import Ola
+from veilmark.workbench.recognizing import Recognized, recognize
 
 NUMBERS = itertools.count(1)
 
@@ -129,9 +137,87 @@ def test_what_has_no_plain_values_is_nested(server, url):
     name = new_table(server, "a int[], b jsonb, c bytea, d int4range, e point, f text")
     with opened(url, name) as table:
         assert table.columns == dict.fromkeys("abcde", "nested") | {"f": "text"}
-        assert table.sample(0).column_names == ["f"]
     with pytest.raises(DataError, match=r"Column 'b' of '.*' holds lists, records or bytes"):
         Study.of(PostgresTable(url, name), {"b": "quasi"}).measure()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_what_has_no_plain_values_is_published_as_text(server, url, tmp_path, suffix):
+    row = """'x', '{1,NULL}', '{"k": [1]}', '\\x00ff', '[1,5)', '(1,2)', '<a/>'"""
+    name = new_table(server, "f text, a int[], b jsonb, c bytea, d int4range, e point, x xml", row, row, "'x'")
+    out = tmp_path / f"out.{suffix}"
+    made = Study.of(PostgresTable(url, name), {"f": "quasi"}).anonymize(Ola(k=2), out)
+    published = pq.read_table(out) if suffix == "parquet" else pa_csv.read_csv(out)
+    first, _, last = (list(row.values()) for row in published.to_pylist())
+    assert first == ["x", "{1,NULL}", '{"k": [1]}', "\\x00ff", "[1,5)", "(1,2)", "<a/>"]
+    assert not any(last[1:])
+    assert made.as_is == ("a", "b", "c", "d", "e", "x")
+
+
+CODES = {
+    "real": (["-99.9", "1e40", "1e-60"], ["-99.9", "0", "1.5"], ["0", "1.5", None]),
+    "double precision": (["-99.9", "1e400"], ["-99.9", "1.5", "'Infinity'"], ["1.5", "inf", None]),
+    "numeric(4,1)": (["-99.9", "1.54", "1e9"], ["-99.9", "1.5"], ["1.5", None]),
+    "smallint": (["-99", "1.5", "99999"], ["-99", "2"], ["2", None]),
+}
+
+
+@pytest.mark.parametrize("kind", CODES)
+def test_codes_for_missing_values(server, url, kind):
+    codes, values, expected = CODES[kind]
+    with opened(url, new_table(server, f"x {kind}", *values)) as table:
+        table.declare_missing({"x": codes})
+        assert (texts(table, "x"), table.missing("x")) == (expected, 1)
+
+
+PAIRS = {
+    "decimals": ("numeric(6,2)", "numeric(6,1)", ["60.50", "-0", "NULL"]),
+    "whole and decimal": ("integer", "numeric(6,1)", ["60", "0", "NULL"]),
+    "floats": ("double precision", "real", ["0.5", "'-0'", "'-Infinity'", "'NaN'", "NULL"]),
+    "dates": ("date", "timestamp", ["'1980-01-02'", "NULL"]),
+    "zones": ("date", "timestamptz", ["'1980-01-02 00:00Z'", "NULL"]),
+    "truths": ("boolean", "boolean", ["true", "NULL"]),
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_equal_values_of_different_types(server, url, pair):
+    ours, theirs, values = PAIRS[pair]
+    rows = [f"'p{i}', {value}" for i, value in enumerate(values)]
+    name, people = (new_table(server, f"who text, x {kind}", *rows) for kind in (ours, theirs))
+    with opened(url, name) as table:
+        population = table.engine.open(f"table:{people}", joined=True)
+        assert recognize(table, population, ["who"], ["x"]) == Recognized(len(rows), len(rows), 0)
+    server.execute(f"UPDATE {people} SET x = NULL WHERE who = 'p0'")
+    with opened(url, name) as table:
+        population = table.engine.open(f"table:{people}", joined=True)
+        assert recognize(table, population, ["who"], ["x"]) == Recognized(len(rows), len(rows), 1)
+
+
+@pytest.mark.parametrize("kind", ["real", "double precision"])
+def test_pseudonyms_of_floats_are_refused(server, url, kind):
+    name = new_table(server, f"id {kind}, x text", "1, 'a'", "2.5, 'a'")
+    server.execute(f"CREATE VIEW {name}_text AS SELECT CAST(id AS text) AS id, x FROM {name}")
+    roles = {"id": {"role": "direct", "keep": "pseudonym"}, "x": "quasi"}
+    with pytest.raises(OptionError, match=r"Column 'id' of '.*' holds floating-point numbers.*as text"):
+        study_of(PostgresTable(url, name), roles).anonymize(Ola(k=2))
+    made = study_of(PostgresTable(url, f"{name}_text"), roles).anonymize(Ola(k=2))
+    assert len(set(made.table()["id"].to_pylist())) == 2
+
+
+def test_a_population_with_durations(server, url):
+    name = new_table(server, "x text", "'a'")
+    with opened(url, name) as table:
+        frame = pa.table({"x": ["a"], "stay": pa.array([1], pa.duration("us"))})
+        assert table.engine.open(frame, joined=True).columns == {"x": "text", "stay": "nested"}
+
+
+def test_a_population_with_a_long_name(server, url):
+    with opened(url, new_table(server, "x text", "'a'")) as table:
+        fits, long = "ä" * 31, "ä" * 32
+        assert list(table.engine.open(pa.table({fits: ["a"]}), joined=True).columns) == [fits]
+        with pytest.raises(DataError, match=rf"'{long}' of 'the frame' has a name of more than 63 bytes"):
+            table.engine.open(pa.table({long: ["a"]}), joined=True)
 
 
 def test_a_collation_that_ignores_case_merges_nothing(server, url):
@@ -252,6 +338,83 @@ def test_a_view_that_writes_is_refused(server, url):
     assert server.execute(f"SELECT count(*) FROM {log}").fetchone() == (0,)
 
 
+def hold_up(server, url, name):
+    """An ALTER TABLE that waits for whoever reads the table; gives the thread that waits."""
+    import psycopg
+
+    def alter():
+        with psycopg.connect(url, autocommit=True) as other:
+            other.execute(f"ALTER TABLE {name} ADD COLUMN z int")
+
+    thread = threading.Thread(target=alter)
+    thread.start()
+    waits = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'ALTER TABLE%'"
+    while server.execute(waits).fetchone() is None:
+        time.sleep(0.02)
+    return thread
+
+
+def test_a_table_that_others_wait_to_alter(server, url, tmp_path, monkeypatch):
+    name = new_table(server, "x int", *"1112223")
+    write, threads = PgTable.write_recoded, []
+
+    def late(self, *arguments):
+        threads.append(hold_up(server, url, name))
+        write(self, *arguments)
+
+    monkeypatch.setattr(PgTable, "write_recoded", late)
+    study = Study.of(PostgresTable(url + "%20-clock_timeout%3D300", name), {"x": "quasi"})
+    with pytest.raises(VeilmarkError, match=rf"Another session changes '{name}', or waits to .*lock_timeout") as caught:
+        study.anonymize(Ola(k=2), tmp_path / "out.csv")
+    threads[0].join()
+    assert caught.value.exit_code == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_settings_are_of_the_transaction(server, url):
+    asked = [*SETTINGS, "lock_timeout", "work_mem"]
+    with opened(url, new_table(server, "x int")) as table:
+        found = [table.engine.session.value(f"SHOW {name}") for name in asked]
+        assert found == [*SETTINGS.values(), LOCK_WAIT, WORK_MEMORY]
+        table.engine.session.execute("ROLLBACK")
+        assert table.engine.session.value("SHOW lock_timeout") == "0"
+
+
+STOPS = {
+    "full": (duckdb.IOException, OutputError, "the disk is full"),
+    "interrupted": (KeyboardInterrupt, KeyboardInterrupt, None),
+}
+
+
+@pytest.mark.parametrize("stop", STOPS)
+def test_stopped_while_writing(server, url, tmp_path, monkeypatch, stop):
+    raised, expected, said = STOPS[stop]
+    execute = DuckDB.execute
+
+    def fail(self, statement):
+        if statement.startswith("COPY (FROM read_parquet"):
+            raise raised("No space left")
+        return execute(self, statement)
+
+    monkeypatch.setattr(DuckDB, "execute", fail)
+    study = Study.of(PostgresTable(url, new_table(server, "x int", *"1112223")), {"x": "quasi"})
+    with pytest.raises(expected, match=said):
+        study.anonymize(Ola(k=2), tmp_path / "out.csv")
+    assert list(tmp_path.iterdir()) == []
+    assert all_ended(server)
+
+
+def test_a_session_goes_on_after_a_failed_part(server, url):
+    with opened(url, new_table(server, "x int", "1")) as table:
+        making = table.engine.making
+        with pytest.raises(DataError), making.guarded():
+            making.execute("SELECT nothing")
+        making.make_temporary("TABLE afterwards (x int)")
+        assert table.count() == 1
+        making.execute("SET TRANSACTION READ ONLY")
+        making.drop("afterwards")
+
+
 # Bad input.
 
 
@@ -262,6 +425,12 @@ def test_a_view_that_writes_is_refused(server, url):
         ("postgresql://me:hush@localhost:1/db", "cannot connect to the database 'db' on localhost"),
         ("postgresql+what://me:hush@localhost/db", "address cannot be read"),
         ("postgresql://me:hush@localhost:port/db", "cannot connect"),
+        ("postgresql://me:hush@localhost/db?connect_timeout=abc", "cannot connect .*connect_timeout"),
+        ("postgresql://me:x@hush@localhost:1/db", "address cannot be read.*%-codes"),
+        ("postgresql://me:x@hush:y@localhost:1/db", "address cannot be read.*%-codes"),
+        ("postgresql://me:x/hush@localhost:1/db", "address cannot be read.*%-codes"),
+        ("postgresql://me:x?y@hush@localhost:1/db", "address cannot be read.*%-codes"),
+        ("postgresql://me:hu%40sh@localhost:1/my%40db", "cannot connect to the database 'my@db' on localhost"),
     ],
 )
 def test_a_database_that_is_not_there(address, said):
@@ -352,6 +521,53 @@ def test_values_in_errors_are_not_shown(server, url):
     assert "secret" not in str(caught.value)
 
 
+SAID = {
+    "CAST(x AS int)": "does not fit the type",
+    "special.told(x)": "SQLSTATE P0001",
+    "special.told(x, '23514')": "SQLSTATE 23514",
+}
+
+
+@pytest.mark.parametrize("expression", SAID)
+def test_what_functions_say_is_not_shown(server, url, expression):
+    name = new_table(server, "x text", "'temporary resident Ada'")
+    server.execute(
+        "CREATE OR REPLACE FUNCTION told(v text, code text = 'P0001') RETURNS int LANGUAGE plpgsql STABLE AS "
+        "$$ BEGIN RAISE EXCEPTION 'bad value %', v USING ERRCODE = code; END $$;"
+        f"CREATE VIEW {name}_view AS SELECT {expression} AS x FROM {name}"
+    )
+    with pytest.raises(DataError, match=SAID[expression]) as caught:
+        Study.of(PostgresTable(url, f"{name}_view"), {"x": "quasi"}).measure()
+    assert "Ada" not in str(caught.value)
+
+
+def test_a_table_called_temporary(server, postgres):
+    server.execute("CREATE TABLE temporary_stays (x int); CREATE ROLE stranger LOGIN")
+    server.execute("GRANT USAGE ON SCHEMA special TO stranger")
+    try:
+        with pytest.raises(DataError, match="GRANT SELECT"):
+            Study.of(PostgresTable(url_of(postgres, "stranger"), "special.temporary_stays"), {"x": "quasi"}).measure()
+    finally:
+        server.execute("DROP OWNED BY stranger; DROP ROLE stranger")
+
+
+def test_a_connection_is_kept_alive(monkeypatch):
+    import psycopg
+
+    asked = []
+
+    def connect(url, **more):
+        asked.append(more)
+        raise psycopg.OperationalError("connection failed")
+
+    monkeypatch.setattr(psycopg, "connect", connect)
+    for address in ("postgresql://me@host/db", "postgresql://me@host/db?keepalives_idle=5&connect_timeout=3"):
+        with pytest.raises(OptionError, match="cannot connect"):
+            Study.of(PostgresTable(address, "visits"), {"x": "quasi"}).measure()
+    assert asked[0] == {"autocommit": True} | CONNECTION
+    assert set(asked[0]) - set(asked[1]) == {"keepalives_idle", "connect_timeout"}
+
+
 def test_a_population_of_another_database(server, url):
     name = new_table(server, "x int", "1")
     study = Study.of(PostgresTable(url, name), {"x": "quasi"})
@@ -380,3 +596,14 @@ def test_commands(server, url, tmp_path, monkeypatch, capsys):
     capsys.readouterr()
     assert main(["measure", str(study)]) == 2
     assert "environment variable VISITS_URL, which is not set" in capsys.readouterr().err
+
+
+def test_a_table_that_is_named_without_its_prefix(server, url, tmp_path):
+    name = new_table(server, "a int", "1")
+    study = Study.of(PostgresTable(url, name), {"a": "quasi"})
+    with pytest.raises(DataError, match=f"no file 'special.{name}'. A table .* is named so: table:special.{name}"):
+        study.measure(population=f"special.{name}")
+    assert study.measure(population=f"table:special.{name}").k == 1
+    for other in ("special.csv", str(tmp_path / name)):
+        with pytest.raises(DataError, match="Check the name and the folder"):
+            study.measure(population=other)

@@ -3,16 +3,18 @@ contract on one."""
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import signal
 import threading
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from engines.contract.conftest import DuckCase
-from engines.contract.helpers import plain, read_rows, study_of
+from engines.contract.helpers import opened, plain, read_rows, study_of
 from engines.contract.spark_case import ConnectCase
 from engines.contract.test_contract_release import TOWN, released, typed
 from veilmark.engines import spark_session
@@ -63,6 +65,22 @@ def test_copies_made_on_a_server(case, duck, tmp_path):
         for number, of in enumerate((case, duck))
     )
     assert found == expected
+
+
+def test_a_frame_means_what_it_means_in_its_own_session(case, tmp_path):
+    """Days and hours of New York, though veilmark works in UTC."""
+    from pyspark.sql.connect.session import SparkSession
+
+    with spark_session.quiet():
+        spark = SparkSession.builder.remote(case.load(people()).remote).create()
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    times = pa.array([dt.datetime(2024, 1, 1, hour, tzinfo=dt.UTC) for hour in (3, 4, 5, 6)])
+    pq.write_table(pa.table({"z": times}), tmp_path / "z.parquet")
+    frame = spark.read.parquet(str(tmp_path / "z.parquet")).selectExpr("hour(z) AS hour")
+    found = opened(study_of(frame, {"hour": "quasi"}), lambda table: table.domain("hour"))
+    assert found.values.to_pylist() == [0, 1, 22, 23]
+    assert spark.conf.get("spark.sql.session.timeZone") == "America/New_York"
+    spark.stop()
 
 
 def test_interrupting_ends_what_the_server_does(case):

@@ -183,6 +183,15 @@ def test_fewer_candidates_than_recipients():
         plan_marks(linked_classes(40, 60), wide(risk=(30.0, 31.0)), KEY)
 
 
+def test_candidates_with_too_few_persons_for_the_records_of_a_class():
+    linked = linked_classes(40, 60)
+    many = replace(linked, published=linked.published * 1_000)
+    with pytest.raises(OptionError, match="larger population, or a table with fewer records") as said:
+        plan_marks(many, wide(), KEY)
+    assert "more have such a risk, but fewer persons who can serve" in str(said.value)
+    assert "Widen --risk" not in str(said.value)
+
+
 def test_too_many_covers_say_how_many_there_can_be():
     linked = linked_classes(50, 60)
     with pytest.raises(OptionError, match="At most 6 each"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from veilmark.cli.options import JsonOption, MemoryOption, StudyArgument, ThreadsOption, print_json
+from veilmark.cli.options import OR_TABLE, JsonOption, MemoryOption, StudyArgument, ThreadsOption, print_json
 from veilmark.errors import OptionError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def anonymize(
         str | None, _option(LIMITS, "δ-presence: least and largest share of them in the table.", "0.1:0.5")
     ] = None,
     population: Annotated[
-        str | None, _option(LIMITS, "A table of everybody, for --k-map and --presence.", "TABLE")
+        str | None, _option(LIMITS, f"Everybody, for --k-map and --presence: {OR_TABLE}.", "TABLE")
     ] = None,
     method: Annotated[
         Literal["ola", "mondrian", "microaggregate", "fslip", "onemany", "rmr", "anatomy", "slicing"],

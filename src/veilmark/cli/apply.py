@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from veilmark.cli.anonymize import PANEL, PseudonymKeyOption
-from veilmark.cli.options import JsonOption, MemoryOption, StudyArgument, ThreadsOption, print_json
+from veilmark.cli.options import OR_TABLE, JsonOption, MemoryOption, StudyArgument, ThreadsOption, print_json
 
 
 def register(app: typer.Typer) -> None:
@@ -21,7 +21,7 @@ def apply(
     recoding: Annotated[Path, typer.Argument(help="The rules that `anonymize --recoding` wrote.", show_default=False)],
     output: Annotated[Path, typer.Option("-o", "--output", help="The release to write: .csv or .parquet.")],
     data: Annotated[
-        str | None, typer.Option(metavar="TABLE", help="The new data, in place of the study's source.")
+        str | None, typer.Option(metavar="TABLE", help=f"The new data, in place of the study's source: {OR_TABLE}.")
     ] = None,
     k: Annotated[
         int | None, typer.Option(metavar="N", help="Least size of a class, in place of the recoding's.")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from veilmark.cli.options import (
+    OR_TABLE,
     ChartOption,
     JsonOption,
     MemoryOption,
@@ -45,7 +46,9 @@ def attack(
     ] = 1,
     population: Annotated[
         str | None,
-        typer.Option(metavar="TABLE", help="A table of everybody, for linkage; else the source.", show_default=False),
+        typer.Option(
+            metavar="TABLE", help=f"Everybody, for linkage, if not the source: {OR_TABLE}.", show_default=False
+        ),
     ] = None,
     seed: SeedOption = 1,
     chart: ChartOption = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from veilmark.cli.options import JsonOption, SeedOption, print_json
+from veilmark.cli.options import OR_TABLE, JsonOption, SeedOption, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,7 +40,7 @@ def crosscopy(
     copies: Annotated[str, typer.Option(metavar="A.csv,B.csv", help="The copies that the attackers have.")],
     population: Annotated[
         str | None,
-        typer.Option(metavar="TABLE", help="A table of everybody, if they have one.", show_default=False),
+        typer.Option(metavar="TABLE", help=f"Everybody, if they have such a table: {OR_TABLE}.", show_default=False),
     ] = None,
     study: Annotated[
         Path | None,

@@ -9,6 +9,7 @@ import typer
 
 from veilmark.cli.anonymize import Loss
 from veilmark.cli.options import (
+    OR_TABLE,
     ChartOption,
     JsonOption,
     MemoryOption,
@@ -36,7 +37,9 @@ def register(app: typer.Typer) -> None:
 
 def feasible(
     study: StudyArgument,
-    population: Annotated[str, typer.Option(metavar="TABLE", help="Everybody whom an attacker could link to.")],
+    population: Annotated[
+        str, typer.Option(metavar="TABLE", help=f"Everybody whom an attacker could link to: {OR_TABLE}.")
+    ],
     k: Annotated[str, typer.Option(metavar="K,K", help="One k or several.")] = "5",
     suppress: Annotated[str, typer.Option(metavar="S,S", help="One limit of suppression or several: 0,0.05.")] = "0",
     identity: Annotated[

@@ -39,7 +39,7 @@ from veilmark.cli import (
     weights,
 )
 from veilmark.cli.bars import show_progress
-from veilmark.errors import VeilmarkError
+from veilmark.errors import VeilmarkError, without_password
 
 app = typer.Typer(
     name="veilmark",
@@ -165,5 +165,5 @@ def _help(text: str) -> int:
 
 def _fail(message: str, code: int) -> int:
     with suppress(OSError):  # The terminal may be gone, which is what SIGHUP says.
-        print(f"Error: {message}", file=sys.stderr, flush=True)
+        print(f"Error: {without_password(message)}", file=sys.stderr, flush=True)
     return code

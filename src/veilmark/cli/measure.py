@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from veilmark.cli.options import JsonOption, MemoryOption, StudyArgument, ThreadsOption, print_json
+from veilmark.cli.options import OR_TABLE, JsonOption, MemoryOption, StudyArgument, ThreadsOption, print_json
 
 
 def register(app: typer.Typer) -> None:
@@ -18,10 +18,11 @@ def measure(
     study: StudyArgument,
     data: Annotated[
         str | None,
-        typer.Option(metavar="TABLE", help="Measure this table by the study's roles, in place of its source."),
+        typer.Option(metavar="TABLE", help=f"Measure this, by the study's roles, in place of its source: {OR_TABLE}."),
     ] = None,
     population: Annotated[
-        str | None, typer.Option(metavar="TABLE", help="A table of everybody, for the risk of an intruder who has it.")
+        str | None,
+        typer.Option(metavar="TABLE", help=f"Everybody, for the risk of an intruder who has this table: {OR_TABLE}."),
     ] = None,
     population_size: Annotated[
         int | None,

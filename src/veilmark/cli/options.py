@@ -22,6 +22,8 @@ ChartOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Draw it: .html, .svg, .png or .json.", show_default=False)
 ]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
+OR_TABLE = "a file, or table:NAME where the source is in a database"
+"""What tables may be, in help texts."""
 
 
 def print_json(content: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from veilmark.cli.anonymize import Loss, PerAttribute, pairs
-from veilmark.cli.options import JsonOption, MemoryOption, StudyArgument, ThreadsOption, print_json
+from veilmark.cli.options import OR_TABLE, JsonOption, MemoryOption, StudyArgument, ThreadsOption, print_json
 from veilmark.errors import OptionError
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ def register(app: typer.Typer) -> None:
 
 def release(
     study: StudyArgument,
-    population: Annotated[str, typer.Option(metavar="TABLE", help="Everybody whom an attacker could link to.")],
+    population: Annotated[
+        str, typer.Option(metavar="TABLE", help=f"Everybody whom an attacker could link to: {OR_TABLE}.")
+    ],
     identity: Annotated[str, typer.Option(metavar="COL,COL", help="The population's columns that tell who one is.")],
     recipients: Annotated[str, typer.Option(metavar="A,B,C", help="Who gets a copy.")],
     ledger: Annotated[

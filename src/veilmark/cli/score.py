@@ -7,7 +7,15 @@ from typing import Annotated, Literal
 
 import typer
 
-from veilmark.cli.options import JsonOption, MemoryOption, SeedOption, StudyArgument, ThreadsOption, print_json
+from veilmark.cli.options import (
+    OR_TABLE,
+    JsonOption,
+    MemoryOption,
+    SeedOption,
+    StudyArgument,
+    ThreadsOption,
+    print_json,
+)
 from veilmark.errors import OptionError
 
 PANEL = "1  Score: how badly could it be misused?"
@@ -23,7 +31,8 @@ def score(
     study: StudyArgument,
     others: Annotated[list[Path] | None, typer.Argument(help="More tables for --compare.", show_default=False)] = None,
     published: Annotated[
-        Path | None, typer.Option(help="The table to be shared, a subset of the source; else all of it.")
+        Path | None,
+        typer.Option(metavar="TABLE", help=f"What is to be shared of the source, if not all of it: {OR_TABLE}."),
     ] = None,
     x: Annotated[str, typer.Option(help="How much the number of records counts in M-Score: 1 or more, or inf.")] = "1",
     normalize: Annotated[

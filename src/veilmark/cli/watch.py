@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from veilmark.cli.options import JsonOption, print_json
+from veilmark.errors import without_password
 
 if TYPE_CHECKING:
     from veilmark.trace.watch import Checked
@@ -49,7 +50,7 @@ def watch(
     from veilmark.workbench.watching import watch as run
 
     if not once and not as_json:
-        print(f"Watching {folder}; Ctrl-C ends it.", file=sys.stderr)
+        print(f"Watching {without_password(str(folder))}; Ctrl-C ends it.", file=sys.stderr)
     found = run(folder, ledger, key, false_accusation, webhook, once, poll, log, None if as_json else _print)
     return print_json(found.to_dict()) if as_json else _print_end(found)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import math
+import re
 import shutil
 import tempfile
 import warnings
@@ -38,6 +39,7 @@ DIALECT = sql.Dialect()
 BATCH_ROWS = 1 << 17
 PROBE_ROWS = 5_000
 FEW_VALUES = 1 << 16
+FILE = "veilmark_file"
 
 
 class DuckDB:
@@ -94,7 +96,7 @@ class DuckDB:
             return FrameTable(self, to_arrow(source))
         files = find_files(source)
         if all(is_parquet(f) for f in files):
-            return ParquetTable(self, files, str(source))
+            return ParquetTable(self, files, str(source), paths.base_of(source))
         return CsvTable(self, files, str(source), csv)
 
     def transcoded(self, path: Path, encoding: str, one_line_end: bool = False) -> Path:
@@ -373,31 +375,42 @@ class FrameTable(DuckTable):
 
 
 class ParquetTable(DuckTable):
-    """One or more Parquet files with the same columns."""
+    """One or more Parquet files with the same columns; folders below `base`, such as `state=FL`, may hold more."""
 
-    def __init__(self, engine: DuckDB, files: Sequence[Path], label: str) -> None:
+    def __init__(self, engine: DuckDB, files: Sequence[Path], label: str, base: Path | None = None) -> None:
         self._files = [str(f) for f in files]
         self._schema = paths.read_schema(files[0])
         check_columns(self._schema.names, files[0])
         for file in files[1:]:
             paths.check_types(files[0], self._schema, file, paths.read_schema(file))
+        self._held = paths.folder_columns(files, base, self._schema.names) if base is not None else []
+        self._ids: list[str] = []
         super().__init__(engine, label)
 
     def _create(self) -> None:
         listed = ", ".join(sql.literal(paths.as_pattern(Path(f))) for f in self._files)
-        hive = f"hive_partitioning={paths.folders_hold([Path(f) for f in self._files], self._schema.names)}"
+        options = "hive_partitioning=false" + (f", filename={sql.literal(FILE)}" if self._held else "")
+        scan = f"read_parquet([{listed}], {options})"
         try:
-            self.engine.connection.execute(f"CREATE TEMP VIEW {self.raw} AS FROM read_parquet([{listed}], {hive})")
+            described = self.engine.connection.execute(f"SELECT column_name, column_type FROM (DESCRIBE FROM {scan})")
+            self._ids = [name for name, kind in described.fetchall() if kind == "UUID"]
+            self.engine.connection.execute(f"CREATE TEMP VIEW {self.raw} AS SELECT {self._chosen()} FROM {scan}")
         except duckdb.Error as error:
             raise explain(error, self.label) from None
 
+    def _chosen(self) -> str:
+        """All columns, UUIDs as texts, and those that folders hold, as texts too."""
+        texts = ", ".join(f"CAST({DIALECT.name(c)} AS VARCHAR) AS {DIALECT.name(c)}" for c in self._ids)
+        chosen = "*" + (f" EXCLUDE ({FILE})" if self._held else "") + (f" REPLACE ({texts})" if texts else "")
+        return ", ".join([chosen, *(f"{_in_folder(c.written)} AS {DIALECT.name(c.name)}" for c in self._held)])
+
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
-        if not set(columns) <= set(self._schema.names):
+        if not set(columns) <= set(self._schema.names) - set(self._ids):
             return None
         import pyarrow.dataset as ds  # here, because it loads pandas where that is installed
 
         texts = {c for c in columns if _is_text(self._schema.field(c).type)}
-        options = ds.ParquetReadOptions(dictionary_columns=texts)
+        options = ds.ParquetReadOptions(dictionary_columns=texts, coerce_int96_timestamp_unit="us")
         data = ds.dataset(self._files, format=ds.ParquetFileFormat(read_options=options))
         threads = self.engine.threads != 1
         return iter(data.to_batches(columns=list(columns), batch_size=BATCH_ROWS, use_threads=threads))
@@ -497,6 +510,12 @@ class CsvTable(DuckTable):
 def _small(sizes: Sequence[int]) -> bool:
     """Whether rows of these domains pack into one number, and looking values up batch by batch is cheap."""
     return max(sizes) <= FEW_VALUES and math.prod(max(size, 1) for size in sizes) < 1 << 62
+
+
+def _in_folder(name: str) -> str:
+    """The value in the last folder `name=…` of a file's path; DuckDB's own way would take folders above the table too."""
+    pattern = sql.literal(f"(?s).*/{re.escape(name)}=([^/]*)/")
+    return f"nullif(url_decode(regexp_extract('/' || {FILE}, {pattern}, 1)), {sql.literal(paths.MISSING_FOLDER)})"
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -16,11 +16,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from veilmark.errors import DataError, OptionError, did_you_mean, listing
+from veilmark.errors import DataError, OptionError, did_you_mean, is_address, listing, without_password
 
 HEAD_BYTES = 1 << 20
 LINE_BYTES = 2_000_000
@@ -28,6 +29,8 @@ TOO_LONG = "is longer than 2 MB: probably a quote is not closed, or it is not a 
 DELIMITERS = ",;\t|"
 FALLBACKS = {"cp1252": "Windows-1252", "latin-1": "Latin-1"}
 PARQUET = (".parquet", ".pq")
+MISSING_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+TABLE_PREFIX = "table:"
 UNPACKED_HERE = (".bz2", ".lz4")
 PACKED = {
     rb"\x1f\x8b": "gzip",
@@ -78,17 +81,45 @@ def find_files(pattern: str | Path) -> list[Path]:
     """The files that a path or glob names, in order."""
     path = Path(pattern)
     if path.is_dir():
+        check_no_delta(path, ())
         raise DataError(
             f"'{path}' is a folder, not a table. Name a file in it, or several by a pattern such as '{path}/*.parquet'."
         )
     if path.exists():
         return [path]
-    folder = next((p for p in path.parents if p.is_dir()), path.parent)
-    names = glob.glob(str(path.relative_to(folder)), root_dir=folder, recursive=True)
+    folder = _folder_of(path)
+    wanted = path.relative_to(folder)
+    names = [
+        name
+        for name in glob.glob(str(wanted), root_dir=folder, recursive=True)
+        if is_hidden(wanted) or not is_hidden(Path(name).parent)
+    ]
     found = sorted(folder / name for name in names if (folder / name).is_file())
     if not found:
-        raise DataError(f"There is no file '{pattern}'.{_nearby(path)} Check the name and the folder.")
+        raise DataError(_no_file(path, pattern))
+    if any(map(is_parquet, found)):
+        check_no_delta(path, found)
     return found
+
+
+def _no_file(path: Path, pattern: str | Path) -> str:
+    """What to say of a file that is not there."""
+    if is_address(path):
+        return (
+            f"'{without_password(str(pattern))}' is an address, and a file is asked for. Addresses are read where the "
+            "source is in Spark; a table of its own database is named as table:NAME. Export all else to CSV or Parquet."
+        )
+    if path.name.startswith(TABLE_PREFIX):
+        return only_files(path.name.removeprefix(TABLE_PREFIX))
+    return f"There is no file '{pattern}'.{_nearby(path)} Check the name and the folder."
+
+
+def only_files(table: str) -> str:
+    """What to say of a table in a database where files are read."""
+    return (
+        f"'{table}' is named as a table (`table:`), which needs a study whose source is in that database, or in Spark. Here "
+        "files are read: name such a source in the study, or export the table to CSV or Parquet."
+    )
 
 
 def _nearby(path: Path) -> str:
@@ -107,10 +138,84 @@ def as_pattern(path: Path) -> str:
     return re.sub(r"[\[*?]", r"[\g<0>]", path.as_posix())
 
 
-def folders_hold(files: Sequence[Path], columns: Collection[str]) -> bool:
-    """Whether folders such as `state=FL` hold columns that the files do not."""
-    named = {part.partition("=")[0] for file in files for part in file.parts[:-1] if "=" in part}
-    return bool(named) and not named & set(columns)
+def base_of(pattern: str | Path) -> Path:
+    """The folder below which folders hold columns, such as `state=FL`: the one that the path names, or that of the file or
+    the wildcards, without those at its end that hold columns themselves. Where we work does not matter."""
+    path = Path(pattern)
+    base = path if path.is_dir() else _folder_of(path)
+    while "=" in base.name:
+        base = base.parent
+    return base
+
+
+def _folder_of(path: Path) -> Path:
+    return next((p for p in path.parents if p.is_dir()), path.parent)
+
+
+def is_hidden(path: Path) -> bool:
+    """Whether it is no part of a table, such as `_temporary` and `.tmp`; `_x=1` holds a column."""
+    return any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in path.parts)
+
+
+def check_no_delta(path: Path, files: Collection[Path]) -> None:
+    """Files of a Delta table are read as such or not at all: they hold rows that its log has removed."""
+    base = base_of(path)
+    folders = {base} | {folder for file in files for folder in file.parents if folder.is_relative_to(base)}
+    found = next((folder for folder in sorted(folders) if (folder / "_delta_log").is_dir()), None)
+    if found is not None:
+        raise is_delta(str(found))
+
+
+def is_delta(folder: str) -> DataError:
+    return DataError(
+        f"'{folder}' is a Delta table: its log tells which of its files count, and the others hold rows that were removed. "
+        "Read it in Spark, as source: {engine: spark, path: …, format: delta}, which needs Delta's jars in the session; or "
+        "export it to Parquet."
+    )
+
+
+@dataclass(frozen=True)
+class FolderColumn:
+    """A column that folders such as `state=FL` hold: its name, the name as written there, and by each value as written there
+    the text it stands for."""
+
+    name: str
+    written: str
+    values: dict[str, str]
+
+
+def folder_columns(files: Sequence[Path], base: Path, columns: Collection[str]) -> list[FolderColumn]:
+    """The columns that folders below `base` hold; none where the files have one of them themselves."""
+    held = [folder_values(file, base) for file in files]
+    names = {name: _meant(name) for pairs in held for name, _ in pairs}
+    if {name.lower() for name in names.values()} & {name.lower() for name in columns}:
+        return []
+    first = [name for name, _ in held[0]]
+    odd = next((i for i, pairs in enumerate(held) if [name for name, _ in pairs] != first), None)
+    if odd is not None:
+        raise DataError(
+            f"The folders of '{files[odd]}' do not hold the same columns (such as `state` in state=FL) in the same order as "
+            f"those of '{files[0]}'. Name files of one kind."
+        )
+    check_columns([names[name] for name in first], base)
+    values = [{value: _meant(value) for value in {pairs[i][1] for pairs in held}} for i in range(len(first))]
+    return [FolderColumn(names[name], name, of) for name, of in zip(first, values, strict=True)]
+
+
+def folder_values(file: Path, base: Path) -> list[tuple[str, str]]:
+    """Names and values, as written, that a file's folders below `base` hold."""
+    parts = (part.partition("=") for part in file.relative_to(base).parts[:-1])
+    return [(name, value) for name, sign, value in parts if name and sign]
+
+
+def _meant(text: str) -> str:
+    """A name or value in a folder's name, without the % signs that stand for other letters."""
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        raise DataError(
+            "The name of a folder that holds a column has % signs that stand for no text in UTF-8. Rename the folder."
+        ) from None
 
 
 def read_head(path: Path, given: CsvFormat | None = None) -> CsvHead:

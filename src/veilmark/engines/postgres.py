@@ -26,7 +26,17 @@ from veilmark.engines.base import Table, Visits
 from veilmark.engines.duckdb import BATCH_ROWS, DuckDB
 from veilmark.engines.files import CsvFormat, check_columns
 from veilmark.engines.postgres_session import IN_ORDER, Session, quoted
-from veilmark.engines.postgres_types import Column, as_text, is_nested, probe, read_as, read_probed
+from veilmark.engines.postgres_types import (
+    Column,
+    as_nested,
+    as_text,
+    code_literal,
+    has_text,
+    is_nested,
+    probe,
+    read_as,
+    read_probed,
+)
 from veilmark.engines.sources import PostgresTable
 from veilmark.errors import DataError, OptionError, OutputError, did_you_mean
 
@@ -41,6 +51,17 @@ STORED = ("r", "m")
 """Relations (pg_class.relkind) whose rows have a place of their own, the ctid: tables and materialized views."""
 
 
+COMPARED_AS = {
+    "number": ("numeric", "NaN"),
+    "float": ("double precision", "NaN"),
+    "date": ("timestamp", "infinity"),
+}
+"""The type that holds all values of a kind, and a value of it that is none of theirs; the rest is compared as text."""
+
+LONGEST_NAME = 63
+"""Bytes of a column's name; what is longer would be cut."""
+
+
 @dataclass(frozen=True)
 class PostgresDialect(sql.Dialect):
     """How PostgreSQL spells things."""
@@ -48,11 +69,11 @@ class PostgresDialect(sql.Dialect):
     nan: str = "{} = 'NaN'"
 
     def same(self, left: str, right: str, kind: str) -> str:
-        """By text, in which nothing is empty but what is missing: IS NOT DISTINCT FROM would compare each row with each."""
-        if kind == "text":
-            return f"COALESCE({left}, '') = COALESCE({right}, '')"
-        texts = (f"CAST({side}{' + 0' if kind == 'float' else ''} AS text)" for side in (left, right))  # -0 is 0
-        return " = ".join(f"COALESCE({text}, '')" for text in texts)
+        """As one type, with a value that nothing has for what is missing: IS NOT DISTINCT FROM would compare each row with
+        each."""
+        form, nothing = COMPARED_AS.get(kind, ("text", ""))
+        sides = (side if kind == "text" else f"CAST({side} AS {form})" for side in (left, right))
+        return " = ".join(f"COALESCE({side}, '{nothing}')" for side in sides)
 
     def pseudonym(self, expression: str, pads: str) -> str:
         inner = f"sha256({pads}.inner_pad || convert_to(CAST({expression} AS text), 'UTF8'))"
@@ -211,10 +232,12 @@ class PgTable:
         )
         nested = {code for code, *facts in listed if is_nested(*facts)}
         plain = {name: c for name, c in found.items() if c.type_code not in nested}
+        parts = {name: as_nested(quoted(name)) for name in found if name not in plain}
         read = {name: read_as(quoted(name), c.type_code, c.precision, c.scale) for name, c in plain.items()}
         doubtful = {name: plain[name].type_code for name, column in read.items() if column is None}
         known = {name: column for name, column in read.items() if column is not None} | self._probed(relation, doubtful)
-        return {name: known[name] for name in plain}, {n: known[n].kind if n in known else "nested" for n in found}
+        known |= parts
+        return {name: known[name] for name in found}, {name: known[name].kind for name in found}
 
     def _probed(self, relation: str, codes: Mapping[str, int]) -> dict[str, Column]:
         if not codes:
@@ -234,10 +257,10 @@ class PgTable:
 
     def _value(self, name: str, codes: Mapping[str, Sequence[str]]) -> str:
         column = self._read[name]
-        if not codes.get(name):
+        listed = [code for given in codes.get(name, ()) if (code := code_literal(column, given)) is not None]
+        if not listed:
             return column.expression
-        listed = ", ".join(code if column.kind in ("number", "float") else sql.literal(code) for code in codes[name])
-        kept = f"CASE WHEN {column.expression} IN ({listed}) THEN NULL ELSE {column.expression} END"
+        kept = f"CASE WHEN {column.expression} IN ({', '.join(listed)}) THEN NULL ELSE {column.expression} END"
         return f"CAST({kept} AS {column.type})"  # or a number would lose its precision
 
     def declare_missing(self, codes: Mapping[str, Sequence[str]]) -> None:
@@ -331,6 +354,7 @@ class PgTable:
         """Write the columns with the recoding applied, rows in the source's order; CSV or Parquet by the suffix."""
         kinds, keys = self._kinds(columns), recoding.key_columns()
         hidden = pseudonyms.columns if pseudonyms else ()
+        self._check_hidden([c for c in hidden if kinds.get(c) == "float"])
         full = [c for c, domain in zip(recoding.columns, recoding.domains, strict=True) if domain.missing is None]
         with progress.step(f"Writing {path.name}"), ExitStack() as held:
 
@@ -347,6 +371,15 @@ class PgTable:
             with self.engine.making.guarded():
                 reader = self.engine.making.stream(statement, self.label)
                 self.engine.written(iter(reader), reader.schema, path)
+
+    def _check_hidden(self, floats: Sequence[str]) -> None:
+        """Databases and files write the same number with other digits, so that it would have other pseudonyms."""
+        if floats:
+            raise OptionError(
+                f"Column '{floats[0]}' of '{self.label}' holds floating-point numbers, which PostgreSQL writes otherwise "
+                "than other engines: its pseudonyms would not be the same everywhere. Give veilmark a view that has the "
+                "column as text or as whole numbers."
+            )
 
     def _kinds(self, columns: Sequence[str]) -> dict[str, str]:
         return {c: self.columns[c] for c in columns}
@@ -392,13 +425,22 @@ class CopiedTable(PgTable):
     def __init__(self, engine: Postgres, table: Table) -> None:
         self.label = table.label
         schema = table.sample(0).schema
-        plain = [name for name in schema.names if table.columns[name] != "nested"]
+        plain = [f.name for f in schema if table.columns[f.name] != "nested" and has_text(f.type)]
+        self._check_names(plain)
         relation = engine.next_name("copied")
         chosen = (batch.select(plain) for batch in table.batches())
         with progress.step(f"Copying {table.label}"):
             engine.making.make(relation, chosen, pa.schema([schema.field(name) for name in plain]))
         super().__init__(engine, relation)
         self.columns = {name: self.columns.get(name, "nested") for name in table.columns}
+
+    def _check_names(self, names: Sequence[str]) -> None:
+        long = [name for name in names if len(name.encode()) > LONGEST_NAME]
+        if long:
+            raise DataError(
+                f"The column '{long[0]}' of '{self.label}' has a name of more than {LONGEST_NAME} bytes, which the "
+                "database would cut. Rename it, or leave it out."
+            )
 
     def _stream(self, statement: str) -> Iterator[pa.RecordBatch]:
         """No other session sees a temporary table."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ SETTINGS = {
     "DateStyle": "ISO, YMD",
     "IntervalStyle": "postgres",
     "extra_float_digits": "1",
+    "bytea_output": "hex",
     "standard_conforming_strings": "on",
     # A scan that joins another one half-way would not start at the first row.
     "synchronize_seqscans": "off",
@@ -36,8 +37,21 @@ SETTINGS = {
     "idle_in_transaction_session_timeout": "0",
 }
 WORK_MEMORY = "128MB"
-IN_ORDER = "SET max_parallel_workers_per_gather = 0; SET enable_indexonlyscan = off"
+LOCK_WAIT = "30s"
+"""An ALTER TABLE that waits for one of our sessions would keep the next one waiting for ever, and no server sees that."""
+IN_ORDER = "SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL enable_indexonlyscan = off"
 """So that a table's rows come as they are stored."""
+
+CONNECTION = {
+    "connect_timeout": 10,
+    "fallback_application_name": "veilmark",
+    # So that a server that is gone without a word is noticed within two minutes.
+    "keepalives": 1,
+    "keepalives_idle": 60,
+    "keepalives_interval": 10,
+    "keepalives_count": 6,
+}
+"""What an address does not say itself."""
 
 
 class Session:
@@ -57,14 +71,18 @@ class Session:
             raise
 
     def _begin(self, snapshot: str | None, read_only: bool) -> None:
-        self.execute("; ".join(f"SET {name} = '{value}'" for name, value in SETTINGS.items()))
-        self.execute(
-            f"SELECT set_config('work_mem', '{WORK_MEMORY}', false) "
-            f"WHERE pg_size_bytes(current_setting('work_mem')) < pg_size_bytes('{WORK_MEMORY}')"
-        )
+        """Settings are the transaction's, since a pooler may give the next one to another server process."""
         self.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ {'READ ONLY' if read_only else 'READ WRITE'}")
         if snapshot is not None:
             self.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
+        self.execute("; ".join(f"SET LOCAL {name} = '{value}'" for name, value in SETTINGS.items()))
+        self.execute(
+            f"SELECT set_config('work_mem', '{WORK_MEMORY}', true) "
+            f"WHERE pg_size_bytes(current_setting('work_mem')) < pg_size_bytes('{WORK_MEMORY}')"
+        )
+        self.execute(
+            f"SELECT set_config('lock_timeout', '{LOCK_WAIT}', true) WHERE current_setting('lock_timeout') = '0'"
+        )
         self.snapshot = snapshot or str(self.value("SELECT pg_export_snapshot()"))
 
     def close(self) -> None:
@@ -120,11 +138,24 @@ class Session:
     def guarded(self) -> Iterator[None]:
         """Within the block nothing but temporary tables can be written to, whatever functions a view may call.
 
-        A transaction that is to make temporary tables cannot be read only as a whole; a part of it can.
+        A transaction that is to make temporary tables cannot be read only as a whole; a part of it can. That part ends
+        with the block, also where it fails or is interrupted.
         """
         self.execute("SAVEPOINT guarded; SET TRANSACTION READ ONLY")
-        yield
+        try:
+            yield
+        except BaseException:
+            self._leave_guarded()
+            raise
         self.execute("RELEASE SAVEPOINT guarded")
+
+    def _leave_guarded(self) -> None:
+        """Undo the part that failed, unless the connection is lost or a result still comes."""
+        from psycopg.pq import TransactionStatus
+
+        if self._connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+            with suppress(VeilmarkError):
+                self.execute("ROLLBACK TO SAVEPOINT guarded; RELEASE SAVEPOINT guarded")
 
     def make(self, name: str, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
         """A temporary table of Arrow rows."""
@@ -141,11 +172,12 @@ class Session:
         self.execute(f"CREATE TEMPORARY {definition}", label)
 
     def drop(self, name: str) -> None:
-        """Drop a temporary table; a session that failed drops its own when it is closed."""
+        """Drop a temporary table, where that is possible: all are gone when the session is closed."""
         from psycopg.pq import TransactionStatus
 
         if self._connection.info.transaction_status == TransactionStatus.INTRANS:
-            self.execute(f"DROP TABLE IF EXISTS {name}")
+            with suppress(VeilmarkError):
+                self.execute(f"DROP TABLE IF EXISTS {name}")
 
     @contextmanager
     def _explained(self, label: str) -> Iterator[None]:
@@ -168,13 +200,21 @@ def place(url: str) -> str:
     psycopg = _psycopg()
     try:
         given = psycopg.conninfo.conninfo_to_dict(url)
+        split = _is_split(psycopg.conninfo.conninfo_to_dict(url.replace("%40", "-"))) and "://" in url
     except psycopg.Error:
+        split = True
+    if split:
         raise OptionError(
             "The database's address cannot be read. Write it as postgresql://user@host:port/database, what is special in "
             "it as %-codes, or name an environment variable that has it: url: env:DATABASE_URL."
-        ) from None
+        )
     name = given.get("dbname") or given.get("user") or "default"
     return f"the database '{name}'" + (f" on {given['host']}" if given.get("host") else "")
+
+
+def _is_split(given: Mapping[str, Any]) -> bool:
+    """Whether an address was cut within its password, which has a bare @ or / in it."""
+    return any("@" in str(given.get(part, "")) for part in ("host", "port", "dbname"))
 
 
 def _psycopg() -> Any:
@@ -190,11 +230,10 @@ def _psycopg() -> Any:
 def _connect(url: str, where: str) -> Connection:
     psycopg = _psycopg()
     given = psycopg.conninfo.conninfo_to_dict(url)
-    more = {"connect_timeout": 10, "fallback_application_name": "veilmark"}
-    more = {name: value for name, value in more.items() if name not in given}
+    more = {name: value for name, value in CONNECTION.items() if name not in given}
     try:
         connection: Connection = psycopg.connect(url, autocommit=True, **more)
-    except psycopg.OperationalError as error:
+    except psycopg.Error as error:
         raise OptionError(
             f"Veilmark cannot connect to {where}: {_reason(error)}. Check the address, the user and the password, and "
             "that the server runs and can be reached from here."
@@ -330,7 +369,7 @@ def _explain(error: psycopg.Error, label: str, where: str, lost: bool) -> Veilma
             f"The connection to {where} was lost half-way. What was begun there is gone with it, and nothing was written "
             "here. Try again when the server is up."
         )
-    if "temporary" in said or (code == "25006" and not label):
+    if (code in ("42501", "25006") and "create temporary" in said) or (code == "25006" and not label):
         return OptionError(
             f"Veilmark keeps what it joins with the source in temporary tables of {where}, and may not make them: {said}. "
             "Ask for it (GRANT TEMPORARY ON DATABASE …), and use a primary server, not a standby."
@@ -341,6 +380,11 @@ def _explain(error: psycopg.Error, label: str, where: str, lost: bool) -> Veilma
         return DataError(f"Reading {table} would write to the database: {said}. Veilmark reads only; mend the view.")
     if code == "57014":
         return VeilmarkError(f"{where.capitalize()} stopped the work: {said}. Ask for a longer statement_timeout.")
+    if code == "55P03":
+        return VeilmarkError(
+            f"Another session changes {table}, or waits to (ALTER TABLE, TRUNCATE, VACUUM FULL …), and {where} lets "
+            "nobody read it meanwhile. Try again when that is done; lock_timeout says how long veilmark waits for it."
+        )
     if code.startswith("53"):
         return VeilmarkError(f"{where.capitalize()} has not enough for this: {said}. Try again when it has more.")
     if code in ("22021", "22P05"):
@@ -349,4 +393,9 @@ def _explain(error: psycopg.Error, label: str, where: str, lost: bool) -> Veilma
         )
     if code.startswith("22"):
         return DataError(f"A value in {table} does not fit the type that it is read as. Give its column as text.")
-    return DataError(f"Reading {table} in {where} failed: {said or type(error).__name__}.")
+    if code.startswith("42"):
+        return DataError(f"Reading {table} in {where} failed: {said}.")
+    return DataError(
+        f"Reading {table} in {where} failed: {f'SQLSTATE {code}' if code else type(error).__name__}. What the database "
+        "says of it may hold values, and is not repeated: read the table with psql to see it."
+    )

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
+
+from veilmark.engines.sql import literal
 
 INTEGERS = {21: pa.int16(), 23: pa.int32(), 20: pa.int64()}
 FLOATS = {700: pa.float32(), 701: pa.float64()}
@@ -53,6 +56,11 @@ def column_type(kind: pa.DataType) -> str:
     return {pa.bool_(): "boolean", pa.date32(): "date"}.get(kind, 'text COLLATE "C"')
 
 
+def has_text(kind: pa.DataType) -> bool:
+    """Whether Arrow can write values of a type as text, as COPY needs them."""
+    return not (pa.types.is_duration(kind) or pa.types.is_interval(kind))
+
+
 def is_nested(name: str, form: str, category: str) -> bool:
     """Whether a type (pg_type's typname, typtype, typcategory) has no plain values."""
     return name in NO_PLAIN_VALUES or form in "crm" or category in "AG"
@@ -74,6 +82,23 @@ def read_as(name: str, code: int, precision: int | None, scale: int | None) -> C
 def as_text(expression: str) -> Column:
     """Any value as text; a collation that takes different texts for equal, or sorts them, would only be in the way."""
     return Column("text", "text", f'CAST({expression} AS text) COLLATE "C"')
+
+
+def as_nested(name: str) -> Column:
+    """What has no plain values, as text: enough to be published, but nothing is compared with it."""
+    return Column("nested", "text", as_text(name).expression)
+
+
+def code_literal(column: Column, code: str) -> str | None:
+    """A code for missing values as SQL compares the column with it; None where no value of its type can be that."""
+    if column.kind == "number":
+        return code
+    if column.kind != "float":
+        return literal(code)
+    with np.errstate(all="ignore"):
+        value = (np.float32 if column.type == "real" else np.float64)(code)
+    fits = np.isfinite(value) and bool(value) == bool(Decimal(code))
+    return f"CAST({literal(code)} AS {column.type})" if fits else None
 
 
 def _decimal(name: str, precision: int, scale: int) -> Column:

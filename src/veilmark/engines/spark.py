@@ -9,9 +9,9 @@ import re
 import secrets
 import shutil
 import tempfile
-import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +27,9 @@ from veilmark.engines.files import CsvFormat
 from veilmark.engines.frames import is_relation, to_arrow
 from veilmark.engines.sources import SparkFiles, is_spark_frame
 from veilmark.engines.spark_files import is_for_spark, named, read
-from veilmark.engines.spark_session import close_session, give_up, open_session, quiet, settings_of
+from veilmark.engines.spark_session import TIMEOUT, close_session, forget, open_session, quiet, settings_of
 from veilmark.engines.spark_table import BROADCAST_ROWS, SparkTable
+from veilmark.engines.spark_worker import Worker
 from veilmark.errors import DataError, VeilmarkError
 
 T = TypeVar("T")
@@ -58,22 +59,23 @@ class Spark:
 
     def __init__(self, source: Any, threads: int | None = None, memory: str | None = None) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="veilmark-"))
+        self._mark = f"veilmark_{secrets.token_hex(4)}"
+        self._count = 0
         self._open = ExitStack()
         self._open.callback(shutil.rmtree, self._folder, ignore_errors=True)
         try:
             self.session = open_session(source, threads, memory, self._folder)
+            self.spark = self.session.spark
             self._open.callback(close_session, self.session)
+            self._frame = None if isinstance(source, SparkFiles) else self._as_it_was(source)
             self._open.enter_context(settings_of(self.session))
         except BaseException:
             self._open.close()
             raise
-        self.spark = self.session.spark
         self.most_classes = (source.most_classes if isinstance(source, SparkFiles) else None) or MOST_CLASSES
         self._source = source
-        self._mark = f"veilmark_{secrets.token_hex(4)}"
-        self._worker = ThreadPoolExecutor(1, self._mark)
-        self._open.callback(self._worker.shutdown)
-        self._count = 0
+        self._worker = Worker(self._mark)
+        self._open.callback(self._worker.stop)
         self._limits = (threads, memory)
         self._inner: DuckDB | None = None
 
@@ -89,6 +91,7 @@ class Spark:
         """Drop everything: the views, what Spark keeps for them, the temporary files, and a session of our own."""
         with quiet():
             self._open.close()
+        forget(self.session)
 
     @property
     def inner(self) -> DuckDB:
@@ -106,6 +109,8 @@ class Spark:
             if isinstance(source, SparkFiles)
             else source is self._source
         )
+        if own and self._frame is not None:
+            return SparkTable(self, self._frame, FRAME, own)
         if is_spark_frame(source):
             return SparkTable(self, source, FRAME, own)
         if isinstance(source, Path):
@@ -130,23 +135,33 @@ class Spark:
         except (VeilmarkError, OSError, KeyboardInterrupt):
             raise
         except Exception as error:
-            if is_lost(error):
-                give_up(self.session)
+            self.session.lost |= is_lost(error)
             raise explain(error, label) from None
 
     def _interruptible(self, work: Callable[[], T]) -> T:
         """Ctrl-C ends the jobs, which needs a thread to wait in: Spark itself would wait for them to finish."""
-        if threading.current_thread().name.startswith(self._mark):
+        if self._worker.is_here:
             return work()
-        running = self._worker.submit(self._tagged, work)
+        running = self._worker.submit(lambda: self._tagged(work))
         try:
             return running.result()
         except BaseException:
-            while not running.done():
-                with self._tidying():
-                    self.session.tagging[2](self._mark)
-                wait([running], 0.5)
+            self._end(running)
             raise
+
+    def _end(self, running: Future[Any]) -> None:
+        """End the jobs, and wait until they are; a server that does not answer is left to itself."""
+        ending = Worker(f"{self._mark}_end")
+        since = time.monotonic()
+        while not running.done():
+            if self._inner is not None:
+                self._inner.connection.interrupt()
+            ending.submit(lambda: self._tidy(lambda: self.session.tagging[2](self._mark)))
+            wait([running], 0.5)
+            if self.session.remote and time.monotonic() - since > TIMEOUT:
+                self.session.lost = True
+                break
+        ending.stop()
 
     def _tagged(self, work: Callable[[], T]) -> T:
         """Jobs are marked as ours, so that ending them ends no others of the session."""
@@ -155,8 +170,12 @@ class Spark:
         try:
             return work()
         finally:
-            with self._tidying():
-                remove(self._mark)
+            self._tidy(lambda: remove(self._mark))
+
+    def _as_it_was(self, frame: Any) -> Any:
+        """A frame that means what it means under its session's own settings: a Connect server would work it out anew, under
+        ours, at every use."""
+        return self.spark.table(self.view(frame))
 
     def collect(self, frame: Any, label: str, what: str = "Reading") -> pa.Table:
         """A frame's rows on the driver, as Arrow."""
@@ -175,18 +194,17 @@ class Spark:
         return name
 
     def drop(self, name: str) -> None:
-        with self._tidying():
-            self.spark.catalog.dropTempView(name)
+        self._tidy(lambda: self.spark.catalog.dropTempView(name))
 
-    @contextmanager
-    def _tidying(self) -> Iterator[None]:
-        """Drop something, as far as Spark is still there: a lost session keeps nothing, and is not asked again."""
+    def _tidy(self, work: Callable[[], Any]) -> None:
+        """Drop something, as far as Spark is still there: a lost session keeps nothing, and is not asked."""
+        if self.session.lost:
+            return
         try:
             with quiet():
-                yield
+                work()
         except Exception as error:
-            if is_lost(error):
-                give_up(self.session)
+            self.session.lost |= is_lost(error)
 
     @contextmanager
     def kept(self, frame: Any) -> Iterator[Any]:
@@ -197,8 +215,7 @@ class Spark:
         try:
             yield stored
         finally:
-            with self._tidying():
-                stored.unpersist()
+            self._tidy(stored.unpersist)
 
     def spool(self, frame: Any) -> Any:
         """The same until the engine is closed."""
@@ -225,7 +242,7 @@ class Spark:
                 return self.spark.createDataFrame(plain)
             # Spark 3.5 takes no Arrow, and no Spark an empty table; rows of Python's keep every type and what is missing.
             rows = list(zip(*(column.to_pylist() for column in plain.columns), strict=True))
-            return self.spark.createDataFrame(rows, from_arrow_schema(plain.schema))
+            return self.spark.createDataFrame(rows, from_arrow_schema(plain.schema, prefer_timestamp_ntz=True))
 
     def scratch(self, suffix: str) -> Path:
         """A new file's path in the engine's own folder."""
@@ -328,6 +345,6 @@ def explain(error: Exception, label: str) -> VeilmarkError:
 
 
 def _condition(error: Exception) -> str:
-    """Spark's name for an error, such as PARQUET_TYPE_ILLEGAL, or the kind of exception."""
-    named = re.search(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]", str(error))
+    """Spark's name for an error, such as PARQUET_TYPE_ILLEGAL, or the kind of exception: brackets elsewhere may be rows'."""
+    named = re.match(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]", str(error).lstrip())
     return named.group(1) if named else type(error).__name__

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
 
 from veilmark.engines import duckdb as embedded
 from veilmark.engines import files as paths
@@ -45,6 +48,8 @@ def read(engine: Spark, source: SparkFiles, csv: CsvFormat | None) -> Read:
         return _read_csv(engine, path, csv)
     if form == "parquet" and _is_here(engine, path):
         return _read_parquet(engine, path)
+    if form == "parquet" and _has_delta_log(engine, path):
+        raise paths.is_delta(path)
     return Read(engine.spark.read.format(form).load(path))
 
 
@@ -79,21 +84,99 @@ def _format(path: str) -> str:
 
 
 def _read_parquet(engine: Spark, path: str) -> Read:
-    """Parquet files on this machine, with one schema; folders such as `state=FL` may hold a column."""
-    files = sorted(Path(path).rglob("*.parquet")) if Path(path).is_dir() else paths.find_files(path)
-    files = [f.absolute() for f in files if not f.name.startswith(("_", "."))]
+    """Parquet files on this machine, with one schema; folders such as `state=FL` may hold columns."""
+    files = _files_in(path) if Path(path).is_dir() else _files_of(path)
+    base = Path(os.path.abspath(paths.base_of(path)))
+    schemas = [paths.read_schema(file) for file in files]
+    for file, schema in zip(files[1:], schemas[1:], strict=True):
+        paths.check_types(files[0], schemas[0], file, schema)
+    held = paths.folder_columns(files, base, schemas[0].names)
+    reader = engine.spark.read.option("basePath", f"file:{_top(files, base)}") if held else engine.spark.read
+    if wide := _wider(schemas):
+        reader = reader.schema(_widened(engine.spark.read.parquet(_escaped(str(files[0]))).schema, wide))
+    frame = reader.parquet(*map(_escaped, map(str, files)))
+    order = _in_order(frame, files) if 1 < len(files) <= MOST_RANKED else ()
+    return Read(_as_written(frame, held), order)
+
+
+def _files_in(path: str) -> list[Path]:
+    """A folder's Parquet files, as far as they are part of the table."""
+    folder = Path(os.path.abspath(path))
+    files = [f for f in sorted(folder.rglob("*.parquet")) if f.is_file() and not paths.is_hidden(f.relative_to(folder))]
+    paths.check_no_delta(folder, files)
     if not files:
         raise DataError(f"'{path}' is a folder without Parquet files. Name the files, or a folder that holds them.")
-    schema = paths.read_schema(files[0])
-    for file in files[1:]:
-        paths.check_types(files[0], schema, file, paths.read_schema(file))
-    reader = engine.spark.read
-    if paths.folders_hold(files, schema.names):
-        parts = files[0].parts
-        first = next(i for i, part in enumerate(parts) if "=" in part)
-        reader = reader.option("basePath", Path(*parts[:first]).as_uri())
-    frame = reader.parquet(*map(_escaped, map(str, files)))
-    return Read(frame, _in_order(frame, files) if 1 < len(files) <= MOST_RANKED else ())
+    return files
+
+
+def _files_of(path: str) -> list[Path]:
+    """The files that a path or pattern names. Spark would leave some out without a word."""
+    files = [Path(os.path.abspath(f)) for f in paths.find_files(path)]
+    hidden = next((f for f in files if f.name.startswith(("_", "."))), None)
+    if hidden is not None:
+        raise DataError(
+            f"Spark does not read '{hidden}': to it, files whose names begin with _ or . are no part of a table. Rename it, "
+            "or name other files."
+        )
+    return files
+
+
+def _top(files: Sequence[Path], base: Path) -> Path:
+    """The folder in which those that hold columns stand: one, and they directly below one another, else Spark errs."""
+    tops = set()
+    for file in files:
+        folders = file.relative_to(base).parts[:-1]
+        places = [i for i, part in enumerate(folders) if "=" in part]
+        tops.add(base.joinpath(*folders[: places[0]]))
+        if len(tops) > 1 or places[-1] - places[0] >= len(places):
+            raise DataError(
+                f"The folders of '{file}' hold columns in a way that Spark does not read: folders such as state=FL must "
+                "stand in one folder, and directly below one another. Move them, or name only some of them."
+            )
+    return tops.pop()
+
+
+def _wider(schemas: Sequence[pa.Schema]) -> dict[str, int]:
+    """The bits of the whole numbers that other files than the first have more of."""
+    found = {}
+    for field in schemas[0]:
+        kinds = {schema.field(field.name).type for schema in schemas}
+        if len(kinds) > 1 and all(pa.types.is_signed_integer(kind) for kind in kinds):
+            found[field.name] = max(kind.bit_width for kind in kinds)
+    return found
+
+
+def _widened(schema: Any, bits: Mapping[str, int]) -> Any:
+    from pyspark.sql import types
+
+    kinds = {16: types.ShortType(), 32: types.IntegerType(), 64: types.LongType()}
+    fields = [types.StructField(f.name, kinds[bits[f.name]] if f.name in bits else f.dataType) for f in schema]
+    return types.StructType(fields)
+
+
+def _as_written(frame: Any, held: Sequence[paths.FolderColumn]) -> Any:
+    """The frame with the folders' values as other engines read them: Spark takes %C3%A9 for two letters."""
+    for column in held:
+        read = {_as_spark_reads(written): text for written, text in column.values.items()}
+        odd = {by_spark: text for by_spark, text in read.items() if by_spark != text}
+        frame = frame.replace(odd, subset=[column.name]) if odd else frame
+    return frame
+
+
+def _as_spark_reads(written: str) -> str:
+    return re.sub("%([0-9a-fA-F]{2})", lambda found: chr(int(found.group(1), 16)), written)
+
+
+def _has_delta_log(engine: Spark, path: str) -> bool:
+    """Whether a folder that only Spark sees, or that of a pattern, is a Delta table."""
+    from pyspark.errors import AnalysisException
+
+    start = re.split(r"[*?\[{]", path)[0]
+    folder = (start if start == path else start.rpartition("/")[0]).rstrip("/")
+    try:
+        return bool(engine.spark.read.text(f"{folder}/_delta_log/*.json").columns)
+    except AnalysisException:
+        return False
 
 
 def _in_order(frame: Any, files: Sequence[Path]) -> tuple[str, ...]:

@@ -7,11 +7,9 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import socket
-import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ from urllib.parse import urlsplit
 
 from veilmark import progress
 from veilmark.engines.sources import SparkFiles
+from veilmark.engines.spark_worker import Worker
 from veilmark.errors import OptionError, VeilmarkError
 
 OLDEST = (3, 5)
@@ -37,17 +36,22 @@ NEEDED = {
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.csv.parser.columnPruning.enabled": "false",  # else a line with too few fields would pass unseen
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # ZIP 00501 in a folder's name is not 501
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.groupByOrdinal": "true",
 }
 """What a session must be set to while we use it."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Session:
-    """A Spark session; `ours` is stopped at the end. `local`: it runs on this machine, so that it sees our files."""
+    """A Spark session; `ours` is stopped at the end. `local`: it runs on this machine, so that it sees our files. `lost`: it
+    does not answer any more, so that nothing is to be asked of it, not even to leave nothing behind."""
 
     spark: Any
     ours: bool
     local: bool
+    lost: bool = False
 
     @property
     def version(self) -> tuple[int, int]:
@@ -55,10 +59,15 @@ class Session:
         return int(major), int(minor)
 
     @property
+    def remote(self) -> bool:
+        """Whether it is a session of a Spark Connect server."""
+        return _is_remote(self.spark)
+
+    @property
     def tagging(self) -> tuple[Callable[[str], None], ...]:
         """What marks jobs, unmarks them and ends the marked ones."""
         spark = self.spark
-        if _is_remote(spark):
+        if self.remote:
             return spark.addTag, spark.removeTag, spark.interruptTag
         context = spark.sparkContext
         return context.addJobTag, context.removeJobTag, context.cancelJobsWithTag
@@ -85,47 +94,72 @@ def open_session(source: Any, threads: int | None, memory: str | None, folder: P
     return found
 
 
-def give_up(session: Session) -> None:
-    """A session that is lost: what is still done to leave nothing behind must not wait for it."""
-    if _is_remote(session.spark):
-        _retry(session.spark, 0)
-
-
 def close_session(session: Session) -> None:
-    """Stop a session that we made."""
-    if session.ours:
+    """Stop a session that we made. A lost one on this machine is stopped too: Python's half of it is still there."""
+    if session.ours and not (session.lost and session.remote):
         with quiet(), suppress(Exception):  # it may be gone already
             session.spark.stop()
+
+
+def forget(session: Session) -> None:
+    """Of a lost server, the client still tries to take leave when the program ends: at once, and without a word."""
+    if session.lost and session.remote:
+        _retry(session.spark, 0)
+        warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")
 
 
 @contextmanager
 def settings_of(session: Session) -> Iterator[None]:
     """The session set as we need it, and as it was before at the end."""
     before: dict[str, str | None] = {}
-    for name, value in NEEDED.items():
-        before[name] = session.spark.conf.get(name, None)
-        session.spark.conf.set(name, value)
     try:
+        with quiet():
+            for name, value in NEEDED.items():
+                before[name] = session.spark.conf.get(name, None)
+                _set(session.spark.conf, name, value)
         yield
     finally:
-        with suppress(Exception):  # a lost session keeps nothing
-            _restore(session.spark.conf, before)
+        if not session.lost:
+            with suppress(Exception):  # it may be lost since
+                for name, old in before.items():
+                    session.spark.conf.unset(name) if old is None else session.spark.conf.set(name, old)
 
 
-def _restore(conf: Any, before: Mapping[str, str | None]) -> None:
-    for name, value in before.items():
-        conf.unset(name) if value is None else conf.set(name, value)
+def _set(conf: Any, name: str, value: str) -> None:
+    try:
+        conf.set(name, value)
+    except Exception:
+        raise OptionError(
+            f"Veilmark needs {name} = {value} in the session, which does not let it be changed. Have it set before."
+        ) from None
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
     """PySpark warns of pandas and Arrow versions, which do not matter to what we use of it, and logs what we explain."""
-    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)  # it would print a traceback at Ctrl-C
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.filterwarnings("ignore", category=UserWarning, module="pyspark")
-        yield
+        loggers = _loggers()
+        before = [logger.level for logger in loggers]
+        for logger in loggers:
+            logger.setLevel(logging.CRITICAL + 1)
+        try:
+            yield
+        finally:
+            for logger, level in zip(loggers, before, strict=True):
+                logger.setLevel(level)
+
+
+def _loggers() -> list[logging.Logger]:
+    """What prints a traceback at Ctrl-C, and, of Spark 4, what prints the words of errors, rows included."""
+    found = [logging.getLogger("py4j")]
+    with suppress(ImportError):
+        from pyspark.logger import PySparkLogger
+
+        found += [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("SQL", "DataFrame")]
+    return found
 
 
 def _found(source: SparkFiles) -> Session | None:
@@ -202,27 +236,23 @@ def _start(master: str | None, threads: int | None, memory: str | None, folder: 
     settings = _settings(master or f"local[{cores}]", cores, memory, folder)
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     log = folder / "spark.log"
-    with progress.step("Starting Spark"), quiet(), _own_interrupts(), java_of(folder) as java:
+
+    def start() -> None:
+        running = getattr(SparkContext, "_gateway", None) is not None
+        with log.open("w") as out:
+            gateway = None if running else launch(conf, {"stdout": out, "stderr": out})
+        SparkContext(conf=conf, gateway=gateway)
+
+    worker = Worker("veilmark_start")  # in the main thread, Spark would take Ctrl-C for itself
+    with progress.step("Starting Spark"), quiet(), java_of(folder) as java:
         try:
-            running = getattr(SparkContext, "_gateway", None) is not None
-            with log.open("w") as out:
-                gateway = None if running else launch(conf, {"stdout": out, "stderr": out})
-            SparkContext(conf=conf, gateway=gateway)
+            worker.submit(start).result()
             spark = SparkSession.builder.getOrCreate()
         except Exception:
             raise _no_start(log, java, master) from None
+        finally:
+            worker.stop()
     return Session(spark, True, (master or "local").startswith("local"))
-
-
-@contextmanager
-def _own_interrupts() -> Iterator[None]:
-    """Ctrl-C stays what it was: Spark's own way with it fails as soon as its session is stopped."""
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        yield
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, before)
 
 
 def _settings(master: str, cores: int, memory: str | None, folder: Path) -> dict[str, str]:
@@ -242,7 +272,6 @@ def _settings(master: str, cores: int, memory: str | None, folder: Path) -> dict
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.adaptive.enabled": "true",
-        "spark.sql.ansi.enabled": "true",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
     }
     if master.startswith("local"):

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,7 +22,7 @@ from veilmark.engines import files as paths
 from veilmark.engines import sql
 from veilmark.engines.base import Visits
 from veilmark.engines.files import check_columns
-from veilmark.errors import DataError, OptionError
+from veilmark.errors import DataError, OptionError, OutputError
 
 if TYPE_CHECKING:
     from veilmark.engines.spark import Spark
@@ -119,11 +120,18 @@ class SparkTable:
     def declare_missing(self, codes: Mapping[str, Sequence[str]]) -> None:
         """From now on, these values of some columns are missing."""
         chosen = []
-        for column, kind in self.columns.items():
-            own = self.engine.dialect.name(column)
-            values = ", ".join(v if kind in ("number", "float") else _literal(v) for v in codes.get(column, ()))
+        for field in self._frame.schema.fields:
+            column, own = field.name, self.engine.dialect.name(field.name)
+            values = ", ".join(self._code(code, field) for code in codes.get(column, ()))
             chosen.append(f"CASE WHEN {own} IN ({values}) THEN NULL ELSE {own} END AS {own}" if values else own)
-        self._show(self._frame.selectExpr(*chosen, ROW))
+        self._show(self._frame.selectExpr(*chosen))
+
+    def _code(self, code: str, field: Any) -> str:
+        """A code for what is missing, as a value of its column."""
+        kind = self.columns[field.name]
+        if kind in ("text", "number"):
+            return code if kind == "number" else _literal(code)
+        return f"try_cast({_literal(code)} AS {field.dataType.simpleString()})"
 
     def _kinds(self, columns: Sequence[str]) -> dict[str, str]:
         return {c: self.columns[c] for c in columns}
@@ -158,7 +166,20 @@ class SparkTable:
         self, visits: str, wander: str, columns: Sequence[str], places: Sequence[int]
     ) -> tuple[Cells, pa.Table]:
         found = self._run(sql.group_visits(visits, wander, places), "Grouping")
-        return cells.encode(found, [columns[i] for i in places]), self._run(sql.wanderers(visits, wander, places))
+        wanderers = sql.wanderers(visits, wander, places)
+        self._check_wanderers(wanderers)
+        return cells.encode(found, [columns[i] for i in places]), self._run(wanderers)
+
+    def _check_wanderers(self, statement: str) -> None:
+        """The driver can hold who has several combinations of the quasi-identifiers."""
+        most = self.engine.most_classes
+        several = int(self._run(f"SELECT count(*) FROM ({statement}) AS w").column(0)[0].as_py())
+        if several > most:
+            raise OptionError(
+                f"In '{self.label}', persons with several combinations of the quasi-identifiers have {several:,} of them, "
+                f"and the driver holds {most:,} at most. Give each person one value (a view that keeps the latest, say), or "
+                "raise most_classes in the study's source, where the driver has some 200 bytes of memory for each."
+            )
 
     def check_size(self, columns: Sequence[str]) -> None:
         """The driver can hold the classes, as far as an estimate tells."""
@@ -200,7 +221,8 @@ class SparkTable:
             self._rows = self._digest[1][0]
 
     def _sums(self, columns: Sequence[str]) -> tuple[int, ...]:
-        listed = ", ".join(map(self.engine.dialect.name, columns))
+        names = map(self.engine.dialect.name, columns)
+        listed = ", ".join(f"isnull({name}), {name}" for name in names)  # a hash of its own skips what is missing
         hashed = f"SELECT xxhash64({listed}) AS h FROM {self.name}"
         sums = "count(*), coalesce(sum(h & 16777215), 0), coalesce(sum(shiftright(h, 24) & 16777215), 0)"
         return tuple(int(column[0].as_py()) for column in self._run(f"SELECT {sums} FROM ({hashed}) AS r").columns)
@@ -260,6 +282,12 @@ class SparkTable:
     ) -> Any:
         """The rows with the recoding applied, as a frame with the place of each row; `stack` holds what it rests on."""
         types = {field.name: field.dataType.simpleString() for field in self._frame.schema.fields}
+        for column in pseudonyms.columns if pseudonyms else ():
+            if types[column] in ("float", "double", "timestamp"):
+                raise OptionError(
+                    f"'{column}' is of the type {types[column]}, which Spark writes otherwise than other engines, so that "
+                    "its pseudonyms would differ from theirs. Give it as text."
+                )
         maps = {}
         for i, c in enumerate(recoding.columns):
             own_type = (f"CAST(value AS {types[c]}) AS value", "label", "share")
@@ -279,7 +307,7 @@ class SparkTable:
         table, a folder of Parquet files. A table that has changed since its classes were counted is an error."""
         with ExitStack() as stack:
             frame = self.recoded(stack, recoding, columns, pseudonyms)
-            if recoding.classes.shape[1] > BROADCAST_ROWS:
+            if max(recoding.classes.shape[1], *map(len, recoding.domains)) > BROADCAST_ROWS:
                 frame = frame.sort(ROW)  # a join by shuffling would leave rows in the order of what is to be hidden
             self.write_frame(frame.drop(ROW), path, self._merge)
         self.check_unchanged()
@@ -304,7 +332,10 @@ class SparkTable:
         listed = ", ".join(sql.literal(paths.as_pattern(part)) for part in parts)
         form = "FORMAT parquet" if path.suffix == ".parquet" else "FORMAT csv, HEADER"
         rows = f"SELECT * FROM read_parquet([{listed}], hive_partitioning=false)"
-        self.engine.inner.execute(f"COPY ({rows}) TO {sql.literal(str(path))} ({form})")
+        try:
+            self.engine.inner.execute(f"COPY ({rows}) TO {sql.literal(str(path))} ({form})")
+        except duckdb.Error:
+            raise OutputError("The release cannot be written: the disk is full, or does not take it.") from None
 
     def copies(
         self, recoding: Recoding, columns: Sequence[str], marks: Marks, key: bytes
@@ -335,8 +366,9 @@ def _place(files: Sequence[str]) -> str:
 
 
 def _literal(text: str) -> str:
-    """A text as a literal of Spark's, in which backslashes have a meaning."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    """A text as Spark writes it; what backslashes mean in a literal is a setting of the session."""
+    plain = "\\" not in text and "'" not in text
+    return f"'{text}'" if plain else f"decode(unhex('{text.encode().hex()}'), 'UTF-8')"
 
 
 def _kind(kind: Any) -> str:

@@ -185,15 +185,23 @@ def decoy_pool(linked: Linked, marking: Marking, why: Callable[[], str] = str) -
 
 def candidate_pool(linked: Linked, marking: Marking) -> np.ndarray:
     """The candidates within the risk range that can be as large as a released class, the nearest ones of them if asked."""
-    multiple = linked.multiples()
-    low, high = marking.risk
-    smallest = linked.published[linked.published > 0].min(initial=1 << 62)
-    fits = (multiple >= low) & (multiple <= high) & (room(linked) >= smallest)
-    pool = np.flatnonzero(linked.candidates(marking.k) & fits)
+    pool = np.flatnonzero(_in_range(linked, marking) & (room(linked) >= _smallest(linked)))
     if marking.near == 1:
         return pool
     order = np.argsort(linked.strangeness(pool), kind="stable")
     return np.sort(pool[order[: math.ceil(marking.near * len(pool))]])
+
+
+def _in_range(linked: Linked, marking: Marking) -> np.ndarray:
+    """A mask of the candidates within the risk range."""
+    multiple = linked.multiples()
+    low, high = marking.risk
+    return linked.candidates(marking.k) & (multiple >= low) & (multiple <= high)
+
+
+def _smallest(linked: Linked) -> int:
+    """The records of the smallest released class."""
+    return int(linked.published[linked.published > 0].min(initial=1 << 62))
 
 
 def riskiest(linked: Linked, marking: Marking, allowance: int) -> np.ndarray:
@@ -219,12 +227,26 @@ def _too_few(linked: Linked, marking: Marking, found: int, anywhere: int, why: C
     reach = f" The candidates' risks are {multiples.min():.2f} to {multiples.max():.2f} times." if anywhere else ""
     near = f", and of these --near keeps {marking.near:.0%}" if marking.near < 1 else ""
     cause = "" if anywhere >= marking.decoys * names else why()
-    remedy = "Widen --risk, ask for fewer decoys, allow more suppression, or use a larger population."
     return (
-        f"{marking.decoys * names:,} decoy classes are needed, and the population has {found:,} with {low:g} to "
-        f"{high:g} times the release's highest risk ({anywhere:,} with any){near}.{reach} It can carry "
-        f"{carried if found else 'none'}. {cause or remedy}"
+        f"{marking.decoys * names:,} decoy classes are needed, and the population has {found:,} that can serve with {low:g} "
+        f"to {high:g} times the release's highest risk ({anywhere:,} with any){near}.{reach} It can carry "
+        f"{carried if found else 'none'}. {cause or _remedy(linked, marking)}"
     )
+
+
+def _remedy(linked: Linked, marking: Marking) -> str:
+    """What to do where candidates are too few. A record of a decoy class is a person: where persons have many records, it is
+    often their number that excludes candidates, and not their risk."""
+    small = int((_in_range(linked, marking) & (room(linked) < _smallest(linked))).sum())
+    wider = "Widen --risk, ask for fewer decoys, allow more suppression, or use a larger population."
+    if not small:
+        return wider
+    said = (
+        f"{small:,} more have such a risk, but fewer persons who can serve than the smallest released class has records "
+        f"({_smallest(linked):,}), and every record of a decoy class is another person."
+    )
+    enough = 2 * small > int(_in_range(linked, marking).sum())
+    return f"{said} {'Use a larger population, or a table with fewer records a person.' if enough else wider}"
 
 
 def _draw_decoys(pool: np.ndarray, marking: Marking, key: bytes) -> tuple[np.ndarray, ...]:

@@ -6,17 +6,23 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from veilmark.classes import ClassTable
 from veilmark.domain import NUMBER
 from veilmark.engines import engine_for
 from veilmark.engines.base import Engine, Table
+from veilmark.engines.files import only_files
+from veilmark.engines.sources import PostgresTable, SparkFiles, is_spark_frame
 from veilmark.errors import DataError, StudyError, did_you_mean
 from veilmark.hierarchy import Levels, resolve
 from veilmark.persons import PersonTable, fold
 from veilmark.privacy.measures import Sensitive, rank_values
 from veilmark.study import Settings, Study
+
+SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".pq", ".gz", ".zst", ".bz2", ".lz4")
+"""Of files that hold tables."""
 
 
 def open_study(path: str | os.PathLike[str], threads: int | None = None, memory: str | None = None) -> Study:
@@ -74,6 +80,7 @@ def open_other(engine: Engine, study: Study, data: Any, needed: Sequence[str], j
     `joined` says that it will be joined with the study's source.
     """
     source = os.fspath(data) if isinstance(data, os.PathLike) else data
+    _check_place(study.source()[0], source)
     table = engine.open(source, joined=joined)
     form = study.source()[1]
     if form is not None and isinstance(source, str) and not set(needed) <= set(table.columns):
@@ -81,6 +88,21 @@ def open_other(engine: Engine, study: Study, data: Any, needed: Sequence[str], j
     check_columns(table, needed, study.name)
     declare_missing(table, study)
     return table
+
+
+def _check_place(own: Any, other: Any) -> None:
+    """Another table is where the source's engine can read it; a table of the database is named as one."""
+    elsewhere = isinstance(other, PostgresTable) and not isinstance(own, PostgresTable)
+    if elsewhere or (isinstance(other, SparkFiles) and not (isinstance(own, SparkFiles) or is_spark_frame(own))):
+        raise DataError(only_files(str(other)))
+    if isinstance(own, PostgresTable) and isinstance(other, str) and _looks_like_table(other):
+        raise DataError(f"There is no file '{other}'. A table of the database is named so: table:{other}.")
+
+
+def _looks_like_table(name: str) -> bool:
+    """Whether a name is that of a table, `voters` or `clinic.voters`, and of no file."""
+    file = Path(name)
+    return bool(re.fullmatch(r"[\w.$]+", name)) and file.suffix.lower() not in SUFFIXES and not file.exists()
 
 
 def check_columns(table: Table, needed: Sequence[str], why: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from veilmark import sample
 from veilmark.engines.duckdb import DuckDB
 from veilmark.engines.files import find_files
-from veilmark.errors import OptionError, did_you_mean
+from veilmark.errors import OptionError, did_you_mean, is_address
 from veilmark.hierarchy import Levels, resolve, write_arx
 from veilmark.output import refuse_inputs, write_table, write_text
 from veilmark.study import Study
@@ -18,11 +18,19 @@ from veilmark.workbench.sources import engine_of, open_source
 if TYPE_CHECKING:
     from veilmark.guess import Guess
 
+NO_ADDRESS = (
+    "init takes a file, and was given an address (…://). To begin a study of a table in a database, export some of its rows "
+    "to CSV, run init on that file, and write `source: {engine: postgres, url: env:DATABASE_URL, table: NAME}` in the study "
+    "in place of the file's name; or write the whole study by hand. For Spark it is `source: {engine: spark, path: …}`."
+)
+
 
 def init(data: str | os.PathLike[str], output: str | os.PathLike[str], force: bool = False) -> list[Guess]:
     """Guess each column's role and hierarchy, and write the study file."""
     from veilmark.guess import guess_columns, study_text
 
+    if is_address(data):
+        raise OptionError(NO_ADDRESS)
     target = Path(output)
     refuse_inputs(target, find_files(os.fspath(data)))
     if target.exists() and not force:

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 from engines.contract.helpers import opened, plain_cells, row_counts, study_of
+from veilmark.workbench.recognizing import Recognized, recognize
+from veilmark.workbench.sources import engine_of, open_source
 
 UTC = dt.UTC
 VALUES = {
@@ -126,7 +128,7 @@ def test_all_rows(sources):
 
 def test_declared_missing(case, duck):
     codes = {"zip": ["00123", "-0"], "long": ["-1", "0"], "decimal": ["1.5"], "float": ["0.1"], "truth": ["true"]}
-    codes |= {"day": ["1969-12-31"]}
+    codes |= {"day": ["1969-12-31"], "single": ["0.1"]}
     roles = {c: {"role": "quasi", "missing": given} for c, given in codes.items()}
 
     def ask(table):
@@ -136,6 +138,22 @@ def test_declared_missing(case, duck):
 
     found, expected = (opened(study_of(of.load(TABLE, "odd"), roles), ask) for of in (case, duck))
     assert found == expected
+
+
+def test_equal_values_of_different_types(case, duck):
+    weights, days = [Decimal("60.5"), Decimal(70), None], [dt.date(1980, 1, 2), None, dt.date(1981, 1, 2)]
+    ours = pa.table({"who": ["p", "q", "r"], "w": pa.array(weights, pa.decimal128(6, 2)), "d": days})
+    theirs = ours.set_column(1, "w", pa.array(weights, pa.decimal128(6, 1)))
+    theirs = theirs.set_column(2, "d", ours["d"].cast(pa.timestamp("us")))
+
+    def ask(of):
+        study = study_of(of.load(ours, "ours"), {})
+        population = of.load(theirs, "theirs")
+        with engine_of(study) as engine:
+            opened = open_source(engine, study), engine.open(population, joined=True)
+            return recognize(*opened, ["who"], ["w", "d"])
+
+    assert ask(case) == ask(duck) == Recognized(3, 3, 0)
 
 
 def test_names(case, duck):
