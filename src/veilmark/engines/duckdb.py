@@ -513,7 +513,7 @@ def _small(sizes: Sequence[int]) -> bool:
 
 
 def _in_folder(name: str) -> str:
-    """The value in the last folder `name=…` of a file's path; DuckDB's own way would take folders above the table too."""
+    """The value in the last folder `name=…` of a file's path. DuckDB's own way takes folders above the table too."""
     pattern = sql.literal(f"(?s).*/{re.escape(name)}=([^/]*)/")
     return f"nullif(url_decode(regexp_extract('/' || {FILE}, {pattern}, 1)), {sql.literal(paths.MISSING_FOLDER)})"
 

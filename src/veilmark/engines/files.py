@@ -139,8 +139,8 @@ def as_pattern(path: Path) -> str:
 
 
 def base_of(pattern: str | Path) -> Path:
-    """The folder below which folders hold columns, such as `state=FL`: the one that the path names, or that of the file or
-    the wildcards, without those at its end that hold columns themselves. Where we work does not matter."""
+    """The folder below which folders hold columns, such as `state=FL`: the one that the path names, or that of the
+    file or the wildcards, without those at its end that hold columns themselves. Where we work does not matter."""
     path = Path(pattern)
     base = path if path.is_dir() else _folder_of(path)
     while "=" in base.name:
@@ -168,16 +168,16 @@ def check_no_delta(path: Path, files: Collection[Path]) -> None:
 
 def is_delta(folder: str) -> DataError:
     return DataError(
-        f"'{folder}' is a Delta table: its log tells which of its files count, and the others hold rows that were removed. "
-        "Read it in Spark, as source: {engine: spark, path: …, format: delta}, which needs Delta's jars in the session; or "
-        "export it to Parquet."
+        f"'{folder}' is a Delta table: its log tells which of its files count, and the others hold rows that were "
+        "removed. Read it in Spark, as source: {engine: spark, path: …, format: delta}, which needs Delta's jars in the "
+        "session; or export it to Parquet."
     )
 
 
 @dataclass(frozen=True)
 class FolderColumn:
-    """A column that folders such as `state=FL` hold: its name, the name as written there, and by each value as written there
-    the text it stands for."""
+    """A column that folders such as `state=FL` hold: its name, the name as written there, and by each value as written
+    there the text it stands for."""
 
     name: str
     written: str
@@ -194,8 +194,8 @@ def folder_columns(files: Sequence[Path], base: Path, columns: Collection[str]) 
     odd = next((i for i, pairs in enumerate(held) if [name for name, _ in pairs] != first), None)
     if odd is not None:
         raise DataError(
-            f"The folders of '{files[odd]}' do not hold the same columns (such as `state` in state=FL) in the same order as "
-            f"those of '{files[0]}'. Name files of one kind."
+            f"The folders of '{files[odd]}' do not hold the same columns (such as `state` in state=FL) in the same order "
+            f"as those of '{files[0]}'. Name files of one kind."
         )
     check_columns([names[name] for name in first], base)
     values = [{value: _meant(value) for value in {pairs[i][1] for pairs in held}} for i in range(len(first))]

@@ -115,8 +115,8 @@ def _files_of(path: str) -> list[Path]:
     hidden = next((f for f in files if f.name.startswith(("_", "."))), None)
     if hidden is not None:
         raise DataError(
-            f"Spark does not read '{hidden}': to it, files whose names begin with _ or . are no part of a table. Rename it, "
-            "or name other files."
+            f"Spark does not read '{hidden}': to it, files whose names begin with _ or . are no part of a table. Rename "
+            "it, or name other files."
         )
     return files
 
