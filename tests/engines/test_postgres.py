@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import signal
 import sys
 import threading
 import time
@@ -504,9 +502,9 @@ def test_a_limit_of_time(server, url):
         Study.of(PostgresTable(url + "%20-cstatement_timeout%3D200", "slow"), {"x": "quasi"}).measure()
 
 
-def test_interrupted(server, url):
+def test_interrupted(server, url, ctrl_c):
     server.execute("CREATE VIEW slower AS SELECT 1 AS x FROM pg_sleep(30)")
-    timer = threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT))
+    timer = threading.Timer(1, ctrl_c)
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         Study.of(PostgresTable(url, "slower"), {"x": "quasi"}).measure()

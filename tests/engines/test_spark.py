@@ -6,7 +6,6 @@ import datetime as dt
 import hmac
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -422,13 +421,13 @@ def test_a_setting_that_is_refused(monkeypatch):
     assert set(kept.values()) == {"before"}
 
 
-def test_interrupting_ends_the_jobs_of_the_engine_alone(engine, session):
+def test_interrupting_ends_the_jobs_of_the_engine_alone(engine, session, ctrl_c):
     tracker = session.spark.sparkContext.statusTracker()
 
     def interrupt():
         while not tracker.getActiveJobsIds():
             time.sleep(0.1)
-        os.kill(os.getpid(), signal.SIGINT)
+        ctrl_c()
 
     threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):

@@ -4,8 +4,6 @@ contract on one."""
 from __future__ import annotations
 
 import datetime as dt
-import os
-import signal
 import threading
 
 import numpy as np
@@ -83,9 +81,9 @@ def test_a_frame_means_what_it_means_in_its_own_session(case, tmp_path):
     spark.stop()
 
 
-def test_interrupting_ends_what_the_server_does(case):
+def test_interrupting_ends_what_the_server_does(case, ctrl_c):
     with Spark(case.load(people())) as engine:
-        threading.Timer(3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        threading.Timer(3, ctrl_c).start()
         with pytest.raises(KeyboardInterrupt):
             engine.run("SELECT sum(id % 7) FROM range(1000000000000)", "numbers")
         assert engine.run("SELECT 1 AS one", "numbers")["one"].to_pylist() == [1]

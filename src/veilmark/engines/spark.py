@@ -144,6 +144,8 @@ class Spark:
             return work()
         running = self._worker.submit(lambda: self._tagged(work))
         try:
+            while not running.done():
+                wait([running], 1)  # not for ever: the signal may reach another thread, and this one must look
             return running.result()
         except BaseException:
             self._end(running)
