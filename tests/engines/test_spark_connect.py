@@ -20,6 +20,8 @@ from veilmark.engines.spark import Spark
 from veilmark.errors import VeilmarkError
 from veilmark.veil.ola import Ola
 
+pytestmark = pytest.mark.heavy  # a server to start, and one to lose
+
 ROLES = {
     "zip": {"role": "quasi", "hierarchy": {"mask": 3}},
     "age": {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20]}},
