@@ -44,10 +44,10 @@ chromium:
 		echo "There is no chromium, and it could not be installed: the browser tests will be skipped."
 
 test: lint chromium
-	$(BIN)/pytest -n 3 --dist loadfile
+	$(BIN)/pytest -n 3 --maxfail 20
 
 test-heavy: $(VENV)/.dev
-	$(BIN)/pytest -m "heavy or not heavy"
+	$(BIN)/pytest -m "heavy or not heavy" --hypothesis-profile=thorough
 
 test-spark:
 	$(PYTHON) -m venv build/spark-$(SPARK)

@@ -57,12 +57,12 @@ def release(population: str, members: str) -> Callable[[], object]:
 
 def release_to(folder: Path, population: str, members: str) -> object:
     from veilmark import Ola, Study, workbench
-    from veilmark.mark.plan import Marking
+    from veilmark.mark.marking import CopyMarking
     from veilmark.study import Settings
 
     roles: dict[str, object] = {n: {"role": "quasi", "hierarchy": HIERARCHIES.get(n)} for n in QUASI}
     study = Study.of(members, {"voter_id": "direct", **roles, "condition": "sensitive"}, settings=Settings(threads=2))
-    marking = Marking(RECIPIENTS, 5, decoys=3, collusion=COLLUSION, risk=(1, 20))
+    marking = CopyMarking(RECIPIENTS, 5, decoys=3, collusion=COLLUSION, risk=(1, 20))
     job = workbench.Job(population, ("voter_id",), marking, method=Ola(0.05), seed=1)
     return workbench.release(study, job, folder / "ledger.db", folder / "ledger.key", folder / "copies")
 

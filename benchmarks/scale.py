@@ -69,7 +69,8 @@ def _alone(engine: str, file: str) -> dict[str, tuple[float, float]]:
 def _measured(engine: str, file: str) -> dict[str, tuple[float, float]]:
     """Seconds and peak memory of each job; Spark is started before, and what it reads is warm for both."""
     from veilmark.engines.sources import SparkFiles
-    from veilmark.study import Settings, Study, StudySpec
+    from veilmark.study import Settings, Study
+    from veilmark.studyfile import StudySpec
 
     listed = {c: {"role": "quasi", "hierarchy": HIERARCHIES.get(c)} for c in QUASI}
     spec = StudySpec.model_validate({"version": 1, "attributes": {**listed, "condition": {"role": "sensitive"}}})

@@ -1,10 +1,16 @@
+import os
 import signal
 import threading
 
 import pytest
-from hypothesis import settings
 
 from postgres_server import postgres  # noqa: F401  (one server for all tests that want one)
+from schedule import Groups, rank
+from strength import register_profiles
+
+# Several processes share the cores; threads of their own would only wait for each other. Read when NumPy is imported.
+for library in ("OMP", "OPENBLAS", "MKL"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 
 @pytest.fixture
@@ -15,6 +21,12 @@ def ctrl_c():
     signal.signal(signal.SIGINT, before)
 
 
-# Time depends on the machine and on what else it does; tests never judge it.
-settings.register_profile("veilmark", deadline=None)
-settings.load_profile("veilmark")
+def pytest_xdist_make_scheduler(config, log):
+    return Groups(config, log)
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: rank(item.nodeid))
+
+
+register_profiles()

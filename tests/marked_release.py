@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from veilmark import workbench
-from veilmark.mark.plan import Marking
+from veilmark.mark.marking import CopyMarking
 from veilmark.output import write_table
 from veilmark.sample import voters
 from veilmark.veil.ola import Ola
@@ -24,6 +24,7 @@ attributes:
   gender: {role: quasi}
   yob: {role: quasi, hierarchy: {intervals: [2, 4, 8]}}
   diagnosis: {role: sensitive}
+  cost: {role: other}
 """
 
 
@@ -62,7 +63,7 @@ def make_release(folder, people=20_000, members=3_000, seed=3, **marking):
     write_table(patients, folder / "patients.csv")
     (folder / "study.yaml").write_text(STUDY)
     wanted = {"k": 5, "decoys": 2, "covers": 6, "risk": (1.0, 20.0), "recipients": ("ada", "bob", "cyd", "dan", "eve")}
-    plan = Marking(**(wanted | marking))
+    plan = CopyMarking(**(wanted | marking))
     job = workbench.Job(folder / "population.csv", ("voter_id",), plan, method=Ola(0.1), seed=7)
     study = workbench.open_study(folder / "study.yaml")
     made = workbench.release(study, job, folder / "ledger.db", folder / "key", folder / "copies")

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from veilmark.mark.code import bits, derive, make_code
 from veilmark.trace.evidence import Marked
+from veilmark.trace.sealed import Values, seal_pool
 
 COLUMNS = ("place", "year", "sex")
 ABOVE = {
@@ -23,7 +24,7 @@ ABOVE = {
 EVERY = np.array(list(product(range(40), range(20), range(3)))).T
 
 
-def secret(rng, names, classes=600, pool=200, covers=0, decoys=2, code=None, key=b""):
+def secret(rng, names, classes=600, pool=200, covers=0, decoys=2, code=None, key=b"", sizes=None, earlier=()):
     """A release's secret. Covers are kept for one recipient each, as many for each; with a code, it shares them out."""
     chosen = rng.permutation(EVERY.shape[1])[: classes + pool]
     drawn = rng.permutation(pool)[: decoys * len(names)].reshape(len(names), decoys)
@@ -34,39 +35,55 @@ def secret(rng, names, classes=600, pool=200, covers=0, decoys=2, code=None, key
     else:
         count, holds = code.length, bits(key, names, code)
     candidates = EVERY[:, chosen[classes:]]
-    mine = {name: candidates[:, drawn[i]] for i, name in enumerate(names)}
     return {
         "columns": list(COLUMNS),
         "identity": ["voter"],
         "above": ABOVE,
         "classes": EVERY[:, chosen[:classes]].tolist(),
-        "sizes": [5] * classes,
+        "sizes": [5] * classes if sizes is None else sizes.tolist(),
         "covers": rng.permutation(classes)[:count].tolist(),
         "holds": {name: "".join("01"[int(b)] for b in row) for name, row in zip(names, holds, strict=True)},
         "code": None if code is None else {"kind": code.kind, "coalition": code.coalition, "p": code.p.tolist()},
         "pool": candidates.tolist(),
         "drawn": {name: drawn[i].tolist() for i, name in enumerate(names)},
-        "population": 100_000,
-        "decoys": {name: _persons(name, of) for name, of in mine.items()},
-        "claims": {
-            "linked": dict.fromkeys(names, 8 * decoys),
-            "reach": {name: dict.fromkeys(COLUMNS, 5_000) for name in names},
-            "covered": {
-                c: [[label, [] if label is None else [f"{label}x", f"{label}y"]] for label in ABOVE[c][0]]
-                for c in COLUMNS
-            },
-            "persons": [50] * classes,
-            "pool_persons": [8] * pool,
-            "pool_sizes": [4] * pool,
+        "decoys": {name: _persons(candidates, drawn[i], 4) for i, name in enumerate(names)},
+        "sealed": {
+            **seal_pool(*_everybody(candidates), VALUES, rng.bytes(32)),
+            "earlier": list(earlier),
+            "spared": [[] for _ in COLUMNS],
         },
     }
 
 
-def _persons(name, classes, each=4):
+EACH = 6
+"""So many persons each class of the pool has, of whom four are planted where it is drawn."""
+
+
+def _values(labels):
+    """A label stands for two values, itself with an x or a y; a missing one for a missing value."""
+    pairs = [(i, of) for i, label in enumerate(labels) for of in ([f"{label}x", f"{label}y"] if label else [None])]
+    texts = pa.array([text for _, text in pairs], pa.string())
+    return Values.of(texts, np.array([i for i, _ in pairs]), np.arange(len(pairs)), np.empty(0, dtype=np.int64))
+
+
+VALUES = {c: _values(ABOVE[c][0]) for c in COLUMNS}
+
+
+def voter(codes, n):
+    """Who the n-th person of a class is."""
+    return "-".join(map(str, [*codes, n]))
+
+
+def _everybody(classes):
+    persons = [voter(codes, n) for codes in classes.T.tolist() for n in range(EACH)]
+    return pa.table({"voter": persons}), np.repeat(np.arange(classes.shape[1]), EACH), classes.shape[1]
+
+
+def _persons(classes, drawn, each):
     rows = []
-    for j, codes in enumerate(classes.T):
+    for codes in classes[:, drawn].T.tolist():
         labels = {c: ABOVE[c][0][v] for c, v in zip(COLUMNS, codes, strict=True)}
-        rows += [{"voter": f"{name}-{j}-{n}", **labels} for n in range(each)]
+        rows += [{"voter": voter(codes, n), **labels} for n in range(each)]
     return rows
 
 
@@ -86,6 +103,14 @@ def copies(of):
         held = {tuple(c) for c in of.class_codes[:, stay].T.tolist()}
         found.append(held | {tuple(c) for c in of.pool_codes[:, of.drawn[i]].T.tolist()})
     return found
+
+
+def rows_of(of, i, decoy_size=7):
+    """The rows of a recipient's copy, with as many as each class has records: columns of label numbers."""
+    stay = np.ones(len(of.sizes), dtype=bool)
+    stay[of.covers[~of.holds[i]]] = False
+    decoys = np.repeat(of.pool_codes[:, of.drawn[i]], decoy_size, axis=1)
+    return np.concatenate([np.repeat(of.class_codes[:, stay], of.sizes[stay], axis=1), decoys], axis=1)
 
 
 def as_table(classes, levels=None, columns=COLUMNS):

@@ -23,6 +23,7 @@ ROLES = {
     "sex": "quasi",
     "yob": {"role": "quasi", "hierarchy": SPECS["yob"]},
     "diagnosis": "sensitive",
+    "cost": "other",
 }
 NUMERIC = [False, False, True]
 

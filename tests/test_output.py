@@ -84,7 +84,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, error):
 
 def test_tables_without_rows_have_a_header(tmp_path):
     write_table(SCHEMA.empty_table(), tmp_path / "x.csv")
-    assert (tmp_path / "x.csv").read_text() == '"a","b"\n'
+    assert (tmp_path / "x.csv").read_text() == "a,b\n"
     write_table(SCHEMA.empty_table(), tmp_path / "x.parquet")
     assert pq.read_schema(tmp_path / "x.parquet").names == ["a", "b"]
 
@@ -92,7 +92,7 @@ def test_tables_without_rows_have_a_header(tmp_path):
 def test_batches_that_never_come_have_a_header(tmp_path):
     with written_batches(iter(()), tmp_path / "x.csv", SCHEMA):
         assert not (tmp_path / "x.csv").exists()
-    assert (tmp_path / "x.csv").read_text() == '"a","b"\n'
+    assert (tmp_path / "x.csv").read_text() == "a,b\n"
 
 
 def test_an_output_that_is_an_input_is_refused(tmp_path, monkeypatch):

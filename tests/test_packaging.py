@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import veilmark
-from veilmark import Study, StudyError, study
+from veilmark import Study, StudyError, studyfile
 
 ROOT = Path(__file__).parents[1]
 COMMAND = str(Path(sys.executable).with_name("veilmark"))
@@ -37,8 +37,8 @@ def test_a_study_file_of_an_older_version_is_read(tmp_path, monkeypatch):
 
     file = tmp_path / "study.yaml"
     file.write_text("version: -1\nfile: d.csv\nkeys: [age]\n")
-    monkeypatch.setitem(study.UPGRADES, -1, lambda old: {"version": 0, "table": old["file"], "keys": old["keys"]})
-    monkeypatch.setitem(study.UPGRADES, 0, to_1)
+    monkeypatch.setitem(studyfile.UPGRADES, -1, lambda old: {"version": 0, "table": old["file"], "keys": old["keys"]})
+    monkeypatch.setitem(studyfile.UPGRADES, 0, to_1)
     found = Study.open(file)
     assert (found.quasi, found.label) == (["age"], "d.csv")
     found.save(tmp_path / "new.yaml")
@@ -62,9 +62,9 @@ def test_a_study_file_of_an_unknown_version_is_refused(tmp_path):
 
 
 def test_what_is_written_is_what_is_read():
-    allowed = study.StudySpec.model_fields["version"].annotation
-    assert allowed.__args__ == (study.VERSION,)
-    assert all(old < study.VERSION for old in study.UPGRADES)
+    allowed = studyfile.StudySpec.model_fields["version"].annotation
+    assert allowed.__args__ == (studyfile.VERSION,)
+    assert all(old < studyfile.VERSION for old in studyfile.UPGRADES)
 
 
 # The command

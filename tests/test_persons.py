@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strength import examples
 from veilmark import persons as module
 from veilmark.domain import Domain
 from veilmark.engines.duckdb import DuckDB, DuckTable
@@ -22,7 +23,7 @@ from veilmark.persons import Fingerprints, Folding, PersonTable, fold
 
 QUASI, SENSITIVE = ["age", "city"], ["code", "pay"]
 
-FEW = settings(max_examples=40)
+FEW = settings(max_examples=examples(40))
 """A fold asks the engine a dozen times."""
 
 ENGINE = DuckDB(threads=1, memory="1GB")

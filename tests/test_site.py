@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from strength import PATIENCE
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PEERS = re.compile(r"^\| \| veilmark .*?(?=\n\n)", re.M | re.S)
@@ -35,7 +37,7 @@ def site(tmp_path_factory):
     for name in ("zensical.toml", "CHANGELOG.md", "CONTRIBUTING.md"):
         shutil.copy(ROOT / name, folder)
     command = [sys.executable, "-m", "zensical", "build", "--strict"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder / "build" / "site"
 

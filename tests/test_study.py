@@ -106,7 +106,7 @@ FAULTS = {
 def test_faults_are_named_with_their_line(tmp_path, fault):
     text, words = FAULTS[fault]
     with pytest.raises(StudyError, match=words) as caught:
-        Study.open(write(tmp_path, text))
+        Study.open(write(tmp_path, text)).source()
     assert "\n" not in str(caught.value)
     assert "sesame" not in str(caught.value)
 
@@ -127,9 +127,17 @@ def test_a_study_of_a_frame(frame):
     assert study.measure(frame({"s": ["x"], "a": [5]})).k == 1
 
 
-def test_a_study_of_a_frame_cannot_be_saved(tmp_path):
-    with pytest.raises(StudyError, match="no source file to name"):
-        Study.of(pa.table({"a": [1]}), {"a": "quasi"}).save(tmp_path / "x.yaml")
+def test_a_study_of_a_frame_is_saved_without_a_source(tmp_path):
+    frame = pa.table({"a": [1, 1, 2]})
+    Study.of(frame, {"a": "quasi"}).save(tmp_path / "x.yaml")
+    with pytest.raises(StudyError, match=r"x\.yaml names no source\. Add a line such as `source: patients\.csv`"):
+        Study.open(tmp_path / "x.yaml").measure()
+    assert Study.open(tmp_path / "x.yaml", data=frame).measure().records == 3
+
+
+def test_a_frame_in_place_of_the_source(tmp_path):
+    (tmp_path / "x.yaml").write_text("version: 1\nsource: nowhere.csv\nattributes: {a: {role: quasi}}\n")
+    assert Study.open(tmp_path / "x.yaml", data=pa.table({"a": [1, 1]})).measure().k == 2
 
 
 def test_a_wrong_role_in_python():

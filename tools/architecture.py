@@ -27,7 +27,7 @@ LEGEND = (
     "An arrow points at what is imported; it is left out where others imply it, and to the grey parts, which all may use.",
     "¹ loads report, ² workbench, ³ another part above it: not before a chart, a verb or a method is asked for.",
 )
-COMMON = {"charted", "domain", "errors", "output", "progress", "sample", "yamlfile"}
+COMMON = {"charted", "domain", "errors", "messages", "output", "progress", "sample", "yamlfile"}
 Imports = dict[str, set[str]]
 
 

@@ -10,21 +10,29 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
 import typer
 
 import veilmark
+from veilmark.cli.helptext import metavar
 from veilmark.cli.main import app
+from veilmark.framed import Framed
 
 DOCS = Path(__file__).parents[1] / "docs"
 MADE = "<!-- Made by `make docs` from the code. Do not edit. -->\n\n"
 GROUPS = {
-    "A study": "Study Settings Options Monitor Recoding",
+    "A study": "Study Settings PostgresTable SparkFiles Mask Intervals Dates",
+    "A ledger": "Ledger Marking Terms",
+    "Scores": "Options Monitor MonitorOptions",
     "Methods": "Ola Mondrian Microaggregation FSlip OneMany Rmr Anatomy Slicing",
     "Privacy models": (
         "KAnonymity KMap DeltaPresence DistinctL EntropyL RecursiveL TCloseness Alpha BasicBeta EnhancedBeta "
         "DeltaDisclosure"
+    ),
+    "Results": (
+        "Measures ScoreResult RecordScore Ranking Breach Anonymized Sliced Recoding Applied UtilityView Attacked "
+        "AttackResult Compared Tried Released Copy Release Verification Traced Suspect Report"
     ),
     "Errors": (
         "VeilmarkError InputError StudyError DataError HierarchyError WeightsError OptionError OutputError "
@@ -57,7 +65,7 @@ def cli_page() -> str:
     for name, command in root.commands.items():  # type: ignore[attr-defined]
         if not command.hidden:
             panels.setdefault(command.rich_help_panel or "Others", []).append((name, command))
-    for panel, commands in sorted(panels.items(), key=lambda panel: (panel[0] != "Begin", panel[0])):
+    for panel, commands in sorted(panels.items(), key=lambda panel: (panel[0] != "Start", panel[0])):
         lines.append(f"## {re.sub(r'^[0-9] +', '', panel)}\n")
         for name, command in commands:
             lines.extend(_verb(f"veilmark {name}", command))
@@ -72,8 +80,8 @@ def _verb(name: str, command: Any) -> Iterator[str]:
     yield f"### {name}\n"
     yield inspect.cleandoc(command.help or "") + "\n"
     if not inner:
-        needed = [f"{p.opts[0]} {_metavar(p)}" for p in options if p.required]
-        given = [_metavar(p) if p.required else f"[{_metavar(p)}]" for p in arguments]
+        needed = [f"{p.opts[0]} {metavar(p)}" for p in options if p.required]
+        given = [metavar(p) if p.required else f"[{metavar(p)}]" for p in arguments]
         words = [name, *given, *needed, "[OPTIONS]"]
         yield f"```text\n{' '.join(words)}\n```\n"
     if parameters:
@@ -87,8 +95,8 @@ def _verb(name: str, command: Any) -> Iterator[str]:
 
 def _row(parameter: Any) -> str:
     argument = parameter.param_type_name == "argument"
-    names = [_metavar(parameter)] if argument else [*parameter.opts, *parameter.secondary_opts]
-    value = "" if argument or parameter.is_flag else f"`{_metavar(parameter)}`"
+    names = [metavar(parameter)] if argument else [*parameter.opts, *parameter.secondary_opts]
+    value = "" if argument or parameter.is_flag else f"`{metavar(parameter)}`"
     said = [(parameter.help or "").strip()]
     if parameter.required and not argument:
         said.append("Required.")
@@ -98,20 +106,6 @@ def _row(parameter: Any) -> str:
         said.append("May be repeated.")
     cells = (", ".join(f"`{name}`" for name in names), value, " ".join(said))
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def _metavar(parameter: Any) -> str:
-    if parameter.metavar:
-        return str(parameter.metavar)
-    annotation = parameter.type_descriptor.annotation
-    kinds = [annotation, *get_args(annotation)]
-    for kind in kinds:
-        if get_origin(kind) is Literal:
-            return "|".join(map(str, get_args(kind)))
-    if parameter.param_type_name == "argument":
-        return str(parameter.name).upper()
-    names = {int: "N", float: "NUMBER", Path: "FILE"}
-    return next((names[kind] for kind in kinds if kind in names), "TEXT")
 
 
 # The Python names
@@ -137,7 +131,8 @@ def _class(kind: type) -> Iterator[str]:
         return
     yield f"```text\n{_signature(kind.__name__, kind)}\n```\n"
     yield f"{_doc(kind)}\n"
-    for name, member in vars(kind).items():
+    framed = vars(Framed) if issubclass(kind, Framed) else {}
+    for name, member in {**vars(kind), **{name: of for name, of in framed.items() if name not in vars(kind)}}.items():
         plain = member.__func__ if isinstance(member, classmethod) else member
         said = (inspect.isfunction(plain) or isinstance(plain, property)) and plain.__doc__
         if name.startswith("_") or not said or said.startswith("For the engine"):
@@ -159,7 +154,7 @@ def _signature(name: str, thing: Any) -> str:
     given = [p for p in inspect.signature(thing).parameters.values() if p.name not in ("self", "cls")]
     parts = [_parameter(p) for p in given]
     only = next((i for i, p in enumerate(given) if p.kind is p.KEYWORD_ONLY), None)
-    if only is not None:
+    if only is not None and not any(p.kind is p.VAR_POSITIONAL for p in given):
         parts.insert(only, "*")
     line = f"{name}({', '.join(parts)})"
     return line if len(line) <= 100 else f"{name}(\n    " + ",\n    ".join(parts) + ",\n)"

@@ -48,7 +48,7 @@ def page() -> str:
     panels: dict[str, list[Any]] = {}
     for command in root.commands.values():
         panels.setdefault(command.rich_help_panel or "Other verbs", []).append(command)
-    for panel, commands in sorted(panels.items(), key=lambda panel: (panel[0] != "Begin", panel[0])):
+    for panel, commands in sorted(panels.items(), key=lambda panel: (panel[0] != "Start", panel[0])):
         lines.append(f".SH {re.sub(r'^[0-9] +', '', panel).upper()}")
         for command in commands:
             lines += _verb(command, context)

@@ -9,12 +9,16 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from veilmark.domain import Domain
 from veilmark.errors import DataError
 
 DENSE_LIMIT = 1 << 22
 """Up to this many possible combinations an array over all of them is faster than sorting."""
+
+MANY_ROWS = 1 << 14
+"""From so many rows on, an array over all combinations is worth being made."""
 
 SORT_ROWS = 1 << 24
 """So many rows are sorted at once; memory beyond that grows with the combinations only."""
@@ -120,6 +124,7 @@ class CellIndex:
             keys = keys * size + code
         self._order = None if np.all(keys[1:] > keys[:-1]) else np.argsort(keys, kind="stable")
         self._keys = keys if self._order is None else keys[self._order]
+        self._bound = bound
 
     def find(self, codes: np.ndarray, domains: Sequence[Domain]) -> np.ndarray:
         """The position of each combination, coded by its own domains; -1 where it is not there."""
@@ -137,9 +142,18 @@ class CellIndex:
                 keys, there = _look_up(distinct, keys)
                 known &= there
             keys = keys * max(len(domain), 1) + code
+        if len(keys) >= MANY_ROWS and self._bound <= DENSE_LIMIT:
+            return np.where(known, self._dense[np.where(known, keys, 0)], -1)
         place, there = _look_up(self._keys, keys)
         place = place if self._order is None or not len(self._order) else self._order[place]
         return np.where(known & there, place, -1)
+
+    @cached_property
+    def _dense(self) -> np.ndarray:
+        """The position of each possible combination."""
+        places = np.full(self._bound, -1, dtype=np.int64)
+        places[self._keys] = np.arange(len(self._keys)) if self._order is None else self._order
+        return places
 
 
 def _look_up(ordered: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -273,34 +287,52 @@ CHANGED = "The table changed while it was being read: it has values that it did 
 
 
 class BatchCoder:
-    """What one column adds to the packed number of each row; a dictionary that stays the same is looked up once."""
+    """What one column adds to the packed number of each row; a dictionary that stays the same is looked up once.
 
-    def __init__(self, domain: Domain, stride: int, kind: type[np.signedinteger]) -> None:
+    Each value of the domain counts its code, or that of its group, times the stride.
+    """
+
+    def __init__(
+        self, domain: Domain, stride: int, kind: type[np.signedinteger], groups: np.ndarray | None = None
+    ) -> None:
         self._domain = domain
-        self._stride = stride
+        codes = np.arange(len(domain)) if groups is None else groups
+        self._amounts = np.append(codes.astype(np.int64) * stride, 0).astype(kind)
         self._kind = kind
         self._dictionary: pa.Array | None = None
         self._shares = np.empty(0, dtype=kind)
         self._unknown = np.empty(0, dtype=np.int64)
 
     def shares(self, column: pa.Array) -> np.ndarray:
-        """code × stride of each row."""
+        """code × stride of each row, or group × stride."""
         if self._by_number is not None and pa.types.is_integer(column.type) and not column.null_count:
             return self._of_numbers(column.to_numpy())
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
         if self._dictionary is None or not self._dictionary.equals(column.dictionary):
             self._dictionary = column.dictionary
-            codes = np.append(self._domain.codes_of(column.dictionary), len(self._domain) - 1)
+            codes = np.append(self._codes(column.dictionary), len(self._domain) - 1)
             self._unknown = np.flatnonzero(codes < 0)
-            self._shares = (codes.astype(np.int64) * self._stride).astype(self._kind)
+            self._shares = self._amounts[codes]
         indices = column.indices
         if indices.null_count:
+            if self._domain.missing is None:
+                raise DataError(CHANGED)
             indices = indices.cast(pa.int64()).fill_null(len(self._shares) - 1)
         rows = indices.to_numpy()
         if len(self._unknown) and np.isin(rows, self._unknown).any():
             raise DataError(CHANGED)
         return self._shares[rows]
+
+    def _codes(self, values: pa.Array) -> np.ndarray:
+        """The code of each value, -1 where the domain lacks it; most are found without being written out as text."""
+        if values.type != self._domain.values.type:
+            return self._domain.codes_of(values)
+        found = pc.index_in(values, value_set=self._domain.values, skip_nulls=True)
+        codes = np.array(found.fill_null(-1), dtype=np.int32)
+        lost = np.flatnonzero(codes < 0)
+        codes[lost] = self._domain.codes_of(values.take(lost)) if len(lost) else -1
+        return codes
 
     @cached_property
     def _by_number(self) -> tuple[int, np.ndarray] | None:
@@ -313,7 +345,7 @@ class BatchCoder:
         if high - low > FEW_NUMBERS or max(-low, high) >= 1 << 53 or len(np.unique(numbers)) < len(numbers):
             return None
         shares = np.full(high - low + 1, -1, dtype=self._kind)
-        shares[numbers.astype(np.int64) - low] = np.arange(len(numbers)) * self._stride
+        shares[numbers.astype(np.int64) - low] = self._amounts[: len(numbers)]
         return low, shares
 
     def _of_numbers(self, rows: np.ndarray) -> np.ndarray:

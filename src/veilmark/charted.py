@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import os
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from veilmark.readable import Readable
+
 if TYPE_CHECKING:
     import altair as alt
 
 
-class Charted(ABC):
+class Charted(Readable, ABC):
     """A result with a chart of its own. Nothing is drawn, and no chart package loaded, before somebody looks."""
 
     @abstractmethod
@@ -26,14 +29,15 @@ class Charted(ABC):
         charts.save(self.chart(), Path(path))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        """What a notebook shows, without the network: the chart, or where it cannot be drawn the result's text."""
-        text = {"text/plain": repr(self)}
+        """What a notebook shows, without the network: the tables and, where it can be drawn, the chart."""
+        return {"text/html": f"{self._repr_html_()}{self._picture()}", "text/plain": str(self)}
+
+    def _picture(self) -> str:
+        """The chart as a picture that is part of the page; nothing where it cannot be drawn."""
         try:
-            import altair
             import vl_convert
 
-            spec = self.chart().to_dict()
-            kind = f"application/vnd.vegalite.{altair.SCHEMA_VERSION.partition('.')[0]}+json"
-            return {kind: spec, "image/svg+xml": vl_convert.vegalite_to_svg(spec), **text}
+            svg = vl_convert.vegalite_to_svg(self.chart().to_dict())
         except Exception:  # a notebook would show a traceback in place of the result
-            return text
+            return ""
+        return f'<img alt="" src="data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}">'

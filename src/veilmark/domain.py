@@ -31,7 +31,13 @@ class Domain:
         """The domain of distinct engine values; numbers sort as numbers, all else by code point."""
         if values.type == pa.string_view():
             values = pc.cast(values, pa.large_string())
-        text = as_text(values)
+        try:
+            text = as_text(values)
+        except pa.ArrowNotImplementedError:
+            raise DataError(
+                f"Column '{column}' holds values of the type {values.type}, which cannot be compared. Convert the column to "
+                "text or to numbers, or give it the role other."
+            ) from None
         if pc.any(pc.match_substring(text, "\0")).as_py():
             raise DataError(
                 f"Column '{column}' holds a NUL byte (\\0), which no table should: the file is damaged, binary, "
@@ -89,7 +95,12 @@ class Domain:
 
 def loose_text(text: str) -> str:
     """A text as it is compared where writing may differ: 30.0 as 30, True as true, midnight as the day."""
-    return str(_loose(pa.array([text]))[0].as_py())
+    return str(loose_texts(pa.array([text]))[0].as_py())
+
+
+def loose_texts(text: pa.Array) -> pa.Array:
+    """Texts as they are compared where writing may differ."""
+    return _loose(text)
 
 
 def _loose(text: pa.Array) -> pa.Array:

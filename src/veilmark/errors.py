@@ -4,6 +4,7 @@ VeilmarkError                   exit 1
 ├── InputError                  exit 2: the user can mend it, and the message says how
 │   ├── StudyError              the study file
 │   ├── DataError               a table: missing, broken, or without a column
+│   │   └── NoHeaderError       a CSV that begins with data in place of column names
 │   ├── HierarchyError          a hierarchy, or a value it does not cover
 │   ├── WeightsError            weights of sensitive values, and what they are made from
 │   └── OptionError             an option or argument
@@ -19,6 +20,8 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 
+from veilmark.messages import Message
+
 ADDRESS = re.compile(r"(^|[/\\])[a-z][a-z0-9+.-]+:[/\\]", re.IGNORECASE)
 SECRET = re.compile(r"(:/+[^\s/:@]*:)\S*(?=@)|(\bpassword=)[^\s&']+", re.IGNORECASE)
 
@@ -27,6 +30,9 @@ class VeilmarkError(Exception):
     """Base of all errors; `exit_code` is what the command line ends with."""
 
     exit_code = 1
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(Message(text))
 
 
 class InputError(VeilmarkError):
@@ -40,6 +46,10 @@ class StudyError(InputError):
 
 
 class DataError(InputError):
+    pass
+
+
+class NoHeaderError(DataError):
     pass
 
 
@@ -60,7 +70,8 @@ class OutputError(VeilmarkError):
 
 
 class VeilmarkWarning(UserWarning):
-    pass
+    def __init__(self, text: str = "") -> None:
+        super().__init__(Message(text))
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -73,6 +84,11 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 def is_address(given: str | os.PathLike[str]) -> bool:
     """Whether this is an address such as `postgresql://…`, also one that went through a `Path`, which drops a slash."""
     return ADDRESS.search(os.fspath(given)) is not None
+
+
+def as_address(text: str) -> str:
+    """An address with both slashes, of which a `Path` drops one."""
+    return re.sub(r"^([a-z][a-z0-9+.-]+):/(?!/)", r"\1://", text, flags=re.IGNORECASE)
 
 
 def without_password(text: str) -> str:

@@ -17,23 +17,25 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from veilmark.errors import OptionError, OutputError
+from veilmark.csvtext import CsvWriter
+from veilmark.errors import OptionError, OutputError, as_address, is_address
+from veilmark.scratch import PART, sweep_parts
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def whole_file(path: Path, mode: int | None = None) -> Iterator[Path]:
     """A temporary path that becomes `path` when the block ends well, and vanishes when it does not.
 
-    Where `path` is a link, what it leads to is written. A file that was there keeps its permissions. The block may put a
-    folder in the temporary file's place, as engines do with large tables.
+    Where `path` is a link, what it leads to is written. A file that was there keeps its permissions; a new one gets `mode`,
+    before it has its name. The block may put a folder in the temporary file's place, as engines do with large tables.
     """
+    refuse_address(path)
     target = _target(path)
+    sweep_parts(target.parent)
     try:
-        handle, name = tempfile.mkstemp(prefix=".veilmark-", suffix=path.suffix, dir=target.parent)
+        handle, name = tempfile.mkstemp(prefix=PART, suffix=path.suffix, dir=target.parent)
     except (FileNotFoundError, NotADirectoryError):
         raise OptionError(f"'{path}' cannot be written: there is no folder '{target.parent}'. Make it first.") from None
     except OSError as error:
@@ -44,7 +46,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        _publish(temporary, target)
+        _publish(temporary, target, mode)
     except OSError as error:
         raise OutputError(f"'{path}' cannot be written: {error.strerror or error}. Nothing was left behind.") from None
     finally:
@@ -53,7 +55,7 @@ def whole_file(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def _publish(temporary: Path, path: Path) -> None:
+def _publish(temporary: Path, path: Path, mode: int | None) -> None:
     """Make sure the file is on disk, give it its permissions, and rename it."""
     if temporary.is_dir():
         for part in temporary.iterdir():
@@ -62,7 +64,7 @@ def _publish(temporary: Path, path: Path) -> None:
         temporary.replace(path)
         return
     _to_disk(temporary)
-    temporary.chmod(_permissions(path))
+    temporary.chmod(_permissions(path, mode))
     temporary.replace(path)
 
 
@@ -71,11 +73,13 @@ def _to_disk(temporary: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _permissions(path: Path) -> int:
-    """Those of the file that is there, or those a new file has here."""
+def _permissions(path: Path, mode: int | None) -> int:
+    """Those of the file that is there, those asked for, or those a new file has here."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
+        if mode is not None:
+            return mode
         mask = os.umask(0)
         os.umask(mask)
         return 0o666 & ~mask
@@ -90,54 +94,54 @@ def _target(path: Path) -> Path:
     return target
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a text file, whole or not at all."""
-    with whole_file(path) as temporary:
+def write_text(path: Path, text: str, mode: int | None = None) -> None:
+    """Write a text file, whole or not at all; a new one has the permissions `mode` from the start."""
+    with whole_file(path, mode) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def refuse_address(path: Path) -> None:
+    """Outputs are files."""
+    if is_address(path):
+        raise OptionError(
+            f"'{as_address(str(path))}' is a URL, not a file path. Write to a file, and copy it there afterwards."
+        )
 
 
 def check_table_path(path: Path) -> None:
     """A table can be written to this path: CSV or Parquet by its suffix."""
+    refuse_address(path)
     if path.suffix not in (".csv", ".parquet"):
         raise OptionError(f"'{path}' must end in .csv or .parquet, so that it is known what to write.")
 
 
-def write_table(table: pa.Table, path: Path) -> None:
-    """Write CSV or Parquet by the suffix, whole or not at all."""
-    with written_batches(table.to_batches(), path, table.schema):
+def write_table(table: pa.Table, path: Path, mode: int | None = None) -> None:
+    """Write CSV or Parquet by the suffix, whole or not at all; a new file has the permissions `mode` from the start."""
+    with written_batches(table.to_batches(), path, table.schema, mode):
         pass
 
 
 @contextmanager
-def written_batches(batches: Iterable[pa.RecordBatch], path: Path, schema: pa.Schema | None = None) -> Iterator[None]:
+def written_batches(
+    batches: Iterable[pa.RecordBatch], path: Path, schema: pa.Schema | None = None, mode: int | None = None
+) -> Iterator[None]:
     """Write CSV or Parquet by the suffix, a batch at a time; the file appears when the block ends well.
 
     Without any batch, `schema` says what columns there are.
     """
     check_table_path(path)
-    with whole_file(path) as temporary:
+    with whole_file(path, mode) as temporary:
         rows = iter(batches)
         first = next(rows, None)
         schema = schema or (first.schema if first is not None else pa.schema([]))
         with _writer(temporary, schema) as writer:
             for batch in chain([first] if first is not None else [], rows):
-                writer.write(batch if path.suffix == ".parquet" else _plain(batch))
+                writer.write(batch)
         yield
 
 
 def _writer(path: Path, schema: pa.Schema) -> Any:
-    if path.suffix == ".parquet":
-        return pq.ParquetWriter(path, schema)
-    plain = pa.schema([(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in schema])
-    return pa_csv.CSVWriter(path, plain, write_options=pa_csv.WriteOptions(quoting_style="needed"))
-
-
-def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Dictionaries as the values they stand for, which is what a CSV holds."""
-    for i, field in enumerate(batch.schema):
-        if pa.types.is_dictionary(field.type):
-            batch = batch.set_column(i, field.name, pc.cast(batch.column(i), field.type.value_type))
-    return batch
+    return pq.ParquetWriter(path, schema) if path.suffix == ".parquet" else CsvWriter(path, schema)
 
 
 def refuse_inputs(output: Path, inputs: Iterable[Any]) -> None:

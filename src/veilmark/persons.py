@@ -234,7 +234,7 @@ class _Part:
         found = table.visits(list(domains), person, part)
         hashes, checks, self._counts = found.hashes, found.checks, found.counts
         with ThreadPoolExecutor(1) as beside:
-            coding = beside.submit(_row_codes, found.columns, domains)
+            coding = beside.submit(row_codes, found.columns, domains)
             self._person, self._firsts = _numbered(hashes)
             self._codes = coding.result()
         if (checks[self._firsts][self._person] != checks).any():
@@ -332,7 +332,7 @@ def _numbered(hashes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return rank[person], np.flatnonzero(seen)
 
 
-def _row_codes(batches: Iterable[pa.RecordBatch], domains: Mapping[str, Domain]) -> dict[str, np.ndarray]:
+def row_codes(batches: Iterable[pa.RecordBatch], domains: Mapping[str, Domain]) -> dict[str, np.ndarray]:
     """Every row's code in every column."""
     coders = {c: BatchCoder(d, 1, np.int16 if len(d) < 1 << 15 else np.int32) for c, d in domains.items()}
     codes: dict[str, list[np.ndarray]] = {c: [] for c in domains}

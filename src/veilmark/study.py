@@ -1,191 +1,48 @@
-"""Study: what a table is, who is in it, and what each column means. Reads and writes study.yaml."""
+"""Study: a table, what each of its columns means, and the verbs. Each verb loads what it needs when it is called."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-import yaml
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import ValidationError
 
+from veilmark.defaults import DRAWS, KNOWN, ORDER, SPREAD, SUPPRESSION, TARGETS, THRESHOLD, K, Order
 from veilmark.engines.files import CsvFormat
-from veilmark.engines.sources import PostgresTable, SparkFiles, from_environment
-from veilmark.errors import StudyError, is_address
-from veilmark.hierarchy import HierarchySpec
+from veilmark.engines.sources import PostgresTable, SparkFiles
+from veilmark.errors import StudyError
 from veilmark.output import write_text
-from veilmark.persons import Fill, Folding
-from veilmark.yamlfile import Document, explain, read_yaml, validate
+from veilmark.persons import Folding
+from veilmark.readable import Grid, Readable, Summary
+from veilmark.studyfile import VERSION, Latest, StudySpec, Unnamed, attributes_of, read_spec, resolve_source, spec_text
+from veilmark.yamlfile import explain
 
 if TYPE_CHECKING:
+    from veilmark.hierarchy.kinds import HierarchyLike
+    from veilmark.ledgers import Ledger
+    from veilmark.mark.marking import Marking
     from veilmark.privacy.measures import Measures
+    from veilmark.report.document import Report
     from veilmark.score.breach import Breach
     from veilmark.score.ranking import Ranking
     from veilmark.score.scores import Options, RecordScore, ScoreResult
     from veilmark.utility.view import UtilityView
     from veilmark.veil.anonymize import Anonymized, Method
+    from veilmark.veil.mondrian import Mondrian
+    from veilmark.veil.ola import Ola
     from veilmark.veil.recoding import Recoding
-    from veilmark.veil.sliced import Sliced
-    from veilmark.workbench.applying import Applied
+    from veilmark.veil.sliced import Form, Sliced
+    from veilmark.workbench.applying import Applied, Unknown
     from veilmark.workbench.attacking import Attacked
+    from veilmark.workbench.comparing import Compared
+    from veilmark.workbench.releasing import Released, Terms
     from veilmark.workbench.slicing import PersonsMethod
 
-Path_ = str | os.PathLike[str]
-Role = Literal["direct", "quasi", "sensitive", "other"]
-Distance = Literal["equal", "ordered", "hierarchical"]
-
-VERSION = 1
-"""Of the study file, as it is written."""
-
-UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
-"""For each older version of the study file, what makes its content that of the next one. Version 1 is the first."""
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class FileSource(_Strict):
-    """A source file whose form is given rather than found out."""
-
-    engine: Literal["duckdb"] = "duckdb"
-    path: str
-    delimiter: str | None = None
-    quote: str | None = None
-    encoding: str | None = None
-
-
-class PostgresSource(_Strict):
-    """A table in a database; the address is given, or named as `env:DATABASE_URL`."""
-
-    engine: Literal["postgres"]
-    url: str
-    table: str
-
-
-class SparkSource(_Strict):
-    """Files that Spark reads (Parquet, CSV), or a table that it knows."""
-
-    engine: Literal["spark"]
-    path: str | None = None
-    table: str | None = None
-    format: Literal["parquet", "csv", "orc", "delta"] | None = None
-    remote: str | None = None
-    master: str | None = None
-    most_classes: int | None = Field(None, gt=0)
-
-    @model_validator(mode="after")
-    def _one_of_them(self) -> SparkSource:
-        if (self.path is None) == (self.table is None):
-            raise ValueError("give path or table, one of them")
-        return self
-
-
-def _kind_of_source(given: Any) -> str:
-    """Which of the kinds of source is meant."""
-    if isinstance(given, str):
-        return "text"
-    return str(given.get("engine", "duckdb") if isinstance(given, dict) else getattr(given, "engine", "duckdb"))
-
-
-ENGINES = ("duckdb", "spark", "postgres")
-
-
-def _lacking_engine(given: Any) -> list[str]:
-    """The engines that a source is for, by its keys, where it names none and the embedded one does not know them."""
-    if not isinstance(given, dict) or "engine" in given:
-        return []
-    beyond = set(given) - set(FileSource.model_fields)
-    shared = {"postgres": beyond & set(PostgresSource.model_fields), "spark": beyond & set(SparkSource.model_fields)}
-    most = max(map(len, shared.values()))
-    return [engine for engine, keys in shared.items() if keys and len(keys) == most]
-
-
-Source = Annotated[
-    Annotated[str, Tag("text")]
-    | Annotated[FileSource, Tag("duckdb")]
-    | Annotated[PostgresSource, Tag("postgres")]
-    | Annotated[SparkSource, Tag("spark")],
-    Discriminator(_kind_of_source),
-]
-
-
-class Attribute(_Strict):
-    """One column: its role and, by role, its hierarchy, distance and weights, or how it is kept."""
-
-    role: Role
-    hierarchy: HierarchySpec | None = None
-    distance: Distance = "equal"
-    order: list[str] | None = None
-    weights: dict[str, Any] | None = None
-    keep: Literal["pseudonym"] | None = None
-    missing: list[str] | None = None
-    fill: Fill | None = None
-
-    @field_validator("order", "missing", mode="before")
-    @classmethod
-    def _texts(cls, given: Any) -> Any:
-        return [str(v) for v in given] if isinstance(given, list) else given
-
-    @model_validator(mode="after")
-    def _fits_role(self) -> Attribute:
-        if self.role != "sensitive" and (self.weights or self.order or self.distance != "equal"):
-            raise ValueError(
-                f"weights, distance and order belong to role sensitive, and this one's role is {self.role}"
-            )
-        if self.keep and self.role != "direct":
-            raise ValueError(f"keep: {self.keep} belongs to role direct, and this one's role is {self.role}")
-        if self.distance == "hierarchical" and self.hierarchy is None:
-            raise ValueError("distance: hierarchical needs a hierarchy")
-        return self
-
-
-class Latest(_Strict):
-    """Of a person's records, the one with the latest date counts."""
-
-    latest: str
-
-
-class StudySpec(_Strict):
-    """The study file."""
-
-    version: Literal[1]
-    source: Source | None = None
-    person: str | None = None
-    fold: Literal["error", "first", "mode"] | Latest = "error"
-    attributes: dict[str, Attribute] = Field(default_factory=dict)
-
-    @field_validator("source", mode="before")
-    @classmethod
-    def _known_engine(cls, given: Any) -> Any:
-        if given is not None and (engine := _kind_of_source(given)) not in ("text", *ENGINES):
-            raise ValueError(f"engine '{engine}' is not known; there are {', '.join(ENGINES)}")
-        if engines := _lacking_engine(given):
-            raise ValueError(f"the engine is missing. Add {' or '.join(f'engine: {name}' for name in engines)}")
-        if isinstance(given, str) and is_address(given):
-            raise ValueError(
-                "an address is no file. Write {engine: postgres, url: env:DATABASE_URL, table: …} for a table in "
-                "PostgreSQL, {engine: spark, path: …} for files that Spark reads"
-            )
-        return given
-
-    @model_validator(mode="after")
-    def _person_is_no_attribute(self) -> StudySpec:
-        role = self.attributes[self.person].role if self.person in self.attributes else None
-        if role in ("quasi", "sensitive"):
-            raise ValueError(f"'{self.person}' tells persons apart (person: …), so its role cannot be {role}")
-        return self
+File = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -197,41 +54,73 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Study:
-    """A table and what its columns mean. `data` is a frame where the source is no file."""
+class Study(Readable):
+    """A table and what its columns mean. Make one by `Study.open`, `Study.of` or `Study.guess`, then call its verbs.
+
+    Wherever a verb takes a table, that is a file (CSV or Parquet), a frame (pandas, polars, Arrow, a DuckDB relation) or a
+    result that holds one, such as what `anonymize` gives. Every result prints as a short text, shows as tables in a
+    notebook, and has `to_dict()`.
+    """
 
     spec: StudySpec
     folder: Path = field(default_factory=Path)
     data: Any = None
     name: str = "the study"
     settings: Settings = field(default_factory=Settings)
+    reasons: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Of a guessed study: why each column has its role."""
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], settings: Settings | None = None) -> Study:
-        """Read a study file."""
+    def open(cls, path: File, settings: Settings | None = None, data: Any = None) -> Study:
+        """Read a study file; `data` is a frame in place of the source that it names, if it names one."""
         file = Path(path)
-        document = read_yaml(file, StudyError)
-        _upgrade(document)
-        spec = validate(document, StudySpec, StudyError)
-        if spec.source is None:
-            raise StudyError(f"{file.name} names no source. Add a line such as `source: patients.csv`.")
-        return cls(spec, file.resolve().parent, name=file.name, settings=settings or Settings())
+        spec = read_spec(file)
+        if data is not None:
+            spec = spec.model_copy(update={"source": None})
+        return cls(spec, file.resolve().parent, data, file.name, settings or Settings())
+
+    @classmethod
+    def guess(cls, data: Any, header: bool = False, settings: Settings | None = None) -> Study:
+        """A study of a frame or a file with roles guessed as `veilmark init` guesses them; `reasons` says why.
+
+        Review the roles before you rely on them. With `header`, the first line of a CSV holds the column names even where
+        it looks like data.
+        """
+        from veilmark.workbench.starting import guess_study
+
+        return guess_study(data, header, settings)
 
     @classmethod
     def of(
         cls,
         data: Any,
-        attributes: Mapping[str, Any],
+        attributes: Mapping[str, Any] | None = None,
         person: str | None = None,
         settings: Settings | None = None,
+        unnamed: Unnamed = "leave-out",
+        *,
+        quasi: Sequence[str] = (),
+        sensitive: Sequence[str] = (),
+        direct: Sequence[str] = (),
+        other: Sequence[str] = (),
+        hierarchies: Mapping[str, HierarchyLike] | None = None,
+        weights: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Study:
-        """A study of a frame (pandas, polars, Arrow, a DuckDB relation) or of a file.
+        """A study of a frame (pandas, polars, Arrow, a DuckDB relation) or of a file, by the roles of its columns.
 
-        An attribute is a role, or a mapping as in the study file.
+            Study.of(df, quasi=["age", "zip"], sensitive=["dx"], direct=["name"], person="id",
+                     hierarchies={"zip": Mask(5), "age": Intervals(5, 10, 20)}, weights={"dx": {"HIV": 0.9, "default": 0.1}})
+
+        `person` is the column that tells persons apart where a person has many records. A hierarchy is `Mask`, `Intervals`
+        or `Dates`, the path of a file in ARX's form, or a mapping as in the study file. A column without a role is not
+        published, unless `unnamed` is "other". `attributes` takes columns as the study file describes them: a role, or a
+        mapping with one.
         """
-        listed = {c: {"role": a} if isinstance(a, str) else a for c, a in attributes.items()}
+        roles = {"quasi": quasi, "sensitive": sensitive, "direct": direct, "other": other}
+        listed = attributes_of(attributes or {}, roles, hierarchies or {}, weights or {})
         path = data if isinstance(data, str | os.PathLike) else None
         content = {"version": VERSION, "source": path and os.fspath(path), "person": person, "attributes": listed}
+        content["unnamed"] = unnamed
         try:
             spec = StudySpec.model_validate(content)
         except ValidationError as problem:
@@ -242,30 +131,47 @@ class Study:
         roles = ", ".join(f"{role}: {' '.join(self._with_role(role)) or '-'}" for role in ("quasi", "sensitive"))
         return f"Study({self.label}; {roles}{f'; person: {self.person}' if self.person else ''})"
 
+    def summary(self) -> Summary:
+        """The columns with their roles."""
+        rows = [
+            (name, of.role, next(iter(of.hierarchy.model_dump())) if of.hierarchy else "", self.reasons.get(name, ""))
+            for name, of in self.spec.attributes.items()
+        ]
+        person = f" '{self.person}' tells persons apart." if self.person else ""
+        headings = ("column", "role", "hierarchy", "why")
+        grid = Grid(headings if self.reasons else headings[:3], rows if self.reasons else [row[:3] for row in rows])
+        return Summary(f"A study of {self.label}, {len(rows)} columns.{person}", (grid,))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The study as its file would hold it."""
+        return self.spec.model_dump(mode="json", exclude_defaults=True) | {"version": VERSION}
+
     @property
     def label(self) -> str:
         """What messages call the source."""
         source = self.spec.source
         if source is None:
             return str(self.data) if isinstance(self.data, PostgresTable | SparkFiles) else "the frame"
-        if isinstance(source, str):
-            return source
-        return source.path if isinstance(source, FileSource) else str(getattr(source, "path", None) or source.table)
+        return source if isinstance(source, str) else str(getattr(source, "path", None) or getattr(source, "table", ""))
 
     @property
     def person(self) -> str | None:
+        """The column that tells persons apart, if there is one."""
         return self.spec.person
 
     @property
     def quasi(self) -> list[str]:
+        """The quasi-identifiers."""
         return self._with_role("quasi")
 
     @property
     def sensitive(self) -> list[str]:
+        """The sensitive attributes."""
         return self._with_role("sensitive")
 
     @property
     def direct(self) -> list[str]:
+        """The direct identifiers."""
         return self._with_role("direct")
 
     @property
@@ -290,130 +196,290 @@ class Study:
     def source(self) -> tuple[Any, CsvFormat | None]:
         """What an engine opens, and how a CSV is written where the study says so."""
         source = self.spec.source
-        if source is None:
-            return self.data, None
-        if isinstance(source, str):
-            return str(self.folder / source), None
-        if isinstance(source, PostgresSource):
-            return PostgresTable(from_environment(source.url), source.table), None
-        if isinstance(source, SparkSource):
-            path = source.path and (source.path if "://" in source.path else str(self.folder / source.path))
-            remote = source.remote and from_environment(source.remote)
-            given = (source.table, source.format, remote, source.master, source.most_classes)
-            return SparkFiles(path, *given), None
-        return str(self.folder / source.path), CsvFormat(source.delimiter, source.quote, source.encoding)
+        if source is None and self.data is None:
+            raise StudyError(
+                f"{self.name} names no source. Add a line such as `source: patients.csv`, or open it with a frame: "
+                "Study.open(…, data=frame)."
+            )
+        return (self.data, None) if source is None else resolve_source(source, self.folder)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the study file."""
-        if self.spec.source is None:
-            raise StudyError("A study of a frame has no source file to name. Write the frame to Parquet first.")
-        content = self.spec.model_dump(mode="json", exclude_defaults=True) | {"version": VERSION}
-        ordered = {key: content[key] for key in StudySpec.model_fields if key in content}
-        _move_paths(ordered, self.folder.resolve(), Path(path).resolve().parent)
-        write_text(Path(path), yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True))
+    def save(self, path: File) -> None:
+        """Write the study file. That of a frame names no source: add one, or open it with `data`, a frame."""
+        target = Path(path)
+        write_text(target, spec_text(self.spec, self.folder, target.resolve().parent))
 
-    def measure(self, data: Any = None, **options: Any) -> Measures:
-        """k, l, t, α, β, δ and re-identification risk; of `data`, where given, by this study's roles."""
-        from veilmark import workbench
+    # Measure and score.
 
-        return workbench.measure(self, data, **options)
+    def measure(
+        self,
+        data: Any = None,
+        *,
+        population: Any = None,
+        population_size: int | None = None,
+        threshold: float = THRESHOLD,
+    ) -> Measures:
+        """k-anonymity, l-diversity, t-closeness, α, β, δ and re-identification risk.
 
-    @overload
-    def anonymize(self, method: Method, output: Path_ | None = None, **more: Any) -> Anonymized: ...
-
-    @overload
-    def anonymize(self, method: PersonsMethod, output: Path_ | None = None, **more: Any) -> Sliced: ...
-
-    def anonymize(
-        self, method: Method | PersonsMethod, output: Path_ | None = None, **more: Any
-    ) -> Anonymized | Sliced:
-        """The least change by which the table meets what the method asks for, such as `Ola(k=5, suppression=0.05)`.
-
-        The release is written to `output`; without one it is the result's `table()`. More: `population` (a file or a
-        frame, for models that compare with one), `recoding` and `pseudonym_key`, files. Methods for many records a person,
-        such as `FSlip(k=5)`, write a folder of tables; more: `form` and `chart`.
+        Measures the source, or `data` by this study's roles. A `population` (a table of everybody) or its size adds the
+        risks that depend on one. Records whose risk is over `threshold` are counted.
         """
-        from veilmark.veil.anonymize import Method as OneTable
-        from veilmark.workbench.anonymizing import anonymize
-        from veilmark.workbench.slicing import anonymize_persons
+        from veilmark.workbench.measuring import measure
 
-        if isinstance(method, OneTable):
-            return anonymize(self, (), output, method, **more)
-        return anonymize_persons(self, method, output, **more)
+        return measure(self, data, population, population_size, threshold)
 
-    def attack(self, release: Any, **more: Any) -> Attacked:
-        """What adversaries find out from a release, a file or a folder; more: `attacks`, `targets`, `known`, `seed`."""
-        from veilmark.workbench.attacking import attack
+    def score(
+        self,
+        extract: Any = None,
+        options: Options | None = None,
+        *,
+        records: File | None = None,
+        skip_unknown: bool = False,
+        chart: File | None = None,
+    ) -> ScoreResult:
+        """M-Score, L-Severity and tkl-Score of an extract of the source, by default of the whole source.
 
-        return attack(self, release, **more)
-
-    def utility(self, release: Any, **more: Any) -> UtilityView:
-        """What a release still tells, beside the source; more: `data`, `target`, `chart`, `seed`."""
-        from veilmark.workbench.utility import view_utility
-
-        return view_utility(self, release, **more)
-
-    def apply(self, recoding: Recoding | str | os.PathLike[str], output: Path_ | None = None, **more: Any) -> Applied:
-        """A recoding applied to `data` of this study, by default its source.
-
-        More: `data`, `k`, `suppress`, `unknown` and `pseudonym_key`.
+        `records` is a file for each record's score, `chart` one for a picture. Records that the source does not have are
+        an error; with `skip_unknown` they are counted and left out.
         """
-        from veilmark.workbench.applying import apply
+        from veilmark.workbench.scoring import score
 
-        return apply(self, recoding, output, **more)
+        return score(self, extract, options, records, skip_unknown, chart)
 
-    def score(self, published: Any = None, options: Options | None = None, **more: Any) -> ScoreResult:
-        """M-Score, L-Severity and tkl-Score of a published table, by default of the whole source.
+    def rank(
+        self,
+        extracts: Sequence[Any],
+        options: Options | None = None,
+        *,
+        spread: float = SPREAD,
+        draws: int = DRAWS,
+        seed: int = 1,
+        skip_unknown: bool = False,
+    ) -> Ranking:
+        """Extracts of the source ranked by their scores, and how often the order survives when weights change.
 
-        More: `records` and `chart`, files to write; `skip_unknown`.
+        Weights are drawn `draws` times, each up to the share `spread` away from the study's.
         """
-        from veilmark import workbench
+        from veilmark.workbench.scoring import compare_scores
 
-        return workbench.score(self, published, options, **more)
+        return compare_scores(self, extracts, options, spread, draws, seed, skip_unknown)
 
-    def compare(self, published: Sequence[Any], options: Options | None = None, **more: Any) -> Ranking:
-        """Candidate releases ranked; more: `spread`, `draws`, `seed`, `skip_unknown`."""
-        from veilmark import workbench
-
-        return workbench.compare_scores(self, published, options, **more)
+    def compare(
+        self,
+        published: Sequence[Any],
+        options: Options | None = None,
+        *,
+        spread: float = SPREAD,
+        draws: int = DRAWS,
+        seed: int = 1,
+        skip_unknown: bool = False,
+    ) -> Ranking:
+        """The old name of `rank`. To compare methods, use `compare_methods`."""
+        message = "Study.compare is now called Study.rank. To compare methods, use Study.compare_methods."
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return self.rank(published, options, spread=spread, draws=draws, seed=seed, skip_unknown=skip_unknown)
 
     def explain(self, record: Mapping[str, object]) -> RecordScore:
         """One record of the source, its score taken apart."""
-        from veilmark import workbench
+        from veilmark.workbench.scoring import explain as explain_record
 
-        return workbench.explain(self, record)
+        return explain_record(self, record)
 
-    def breach(self, leaked: Any) -> Breach:
-        """How bad it is that these records leaked."""
-        from veilmark import workbench
+    def breach(self, leak: Any) -> Breach:
+        """How severe it is that these records leaked: their share of the source's scores."""
+        from veilmark.workbench.scoring import breach
 
-        return workbench.breach(self, leaked)
+        return breach(self, leak)
 
+    # Anonymize.
 
-def _upgrade(document: Document) -> None:
-    """Make a study file's content that of the present version; one of a later veilmark is not read by half."""
-    while isinstance(document.data, dict) and isinstance(version := document.data.get("version"), int):
-        if version > VERSION:
-            raise StudyError(
-                f"{document.place(('version',))}: this study file is of version {version}, and this veilmark reads versions "
-                f"up to {VERSION}. Update veilmark (pip install --upgrade veilmark)."
-            )
-        if version not in UPGRADES:
-            return
-        document.data = UPGRADES[version](document.data)
+    @overload
+    def anonymize(
+        self,
+        method: Method,
+        output: File | None = None,
+        *,
+        population: Any = None,
+        recoding: File | None = None,
+        pseudonym_key: File | None = None,
+        order: Order = ORDER,
+        seed: int | None = None,
+    ) -> Anonymized: ...
 
+    @overload
+    def anonymize(
+        self, method: PersonsMethod, output: File | None = None, *, form: Form = "csv", chart: File | None = None
+    ) -> Sliced: ...
 
-PATH_KEYS = ("source", "path", "file", "ahp", "attributes", "model")
+    def anonymize(
+        self,
+        method: Method | PersonsMethod,
+        output: File | None = None,
+        *,
+        population: Any = None,
+        recoding: File | None = None,
+        pseudonym_key: File | None = None,
+        order: Order | None = None,
+        seed: int | None = None,
+        form: Form | None = None,
+        chart: File | None = None,
+    ) -> Anonymized | Sliced:
+        """The release with the least loss that meets what the method asks for, such as `Ola(k=5, suppression=0.05)`.
 
+        The release is written to `output`. Without one the result holds it: `to_pandas()`, `to_polars()`, `to_arrow()`,
+        `write("out.parquet")`; `recoding` of the result is what was applied.
 
-def _move_paths(content: Any, old: Path, new: Path) -> None:
-    """Relative paths in a study's content, so that they mean the same from another folder."""
-    if old == new or not isinstance(content, dict):
-        return
-    for key, value in content.items():
-        if key in PATH_KEYS and isinstance(value, str) and "://" not in value:
-            content[key] = os.path.relpath(old / value, new)
-        elif key in PATH_KEYS and isinstance(value, list):
-            content[key] = [os.path.relpath(old / v, new) for v in value]
-        else:
-            _move_paths(value, old, new)
+        For `Ola`, `Mondrian` and `Microaggregation`: `population`, a table of everybody, for models that compare with one;
+        `recoding` and `pseudonym_key`, files to write (a key that is there is used); `order` "keep" for the source's order
+        of rows, which are shuffled otherwise; `seed` for the same shuffle each time.
+
+        For `FSlip`, `OneMany`, `Rmr`, `Anatomy` and `Slicing`, which write a folder of tables: `form`, csv or parquet, and
+        `chart`, a file for a picture of how the sensitive attributes go together.
+        """
+        from veilmark.workbench.by_method import anonymize_by
+
+        options = {"population": population, "recoding": recoding, "pseudonym_key": pseudonym_key, "order": order}
+        return anonymize_by(self, method, output, {**options, "seed": seed}, {"form": form, "chart": chart})
+
+    def apply(
+        self,
+        recoding: Recoding | File,
+        data: Any = None,
+        output: File | None = None,
+        *,
+        k: int | None = None,
+        suppress: bool = True,
+        unknown: Unknown = "leave-out",
+        pseudonym_key: File | None = None,
+        order: Order = ORDER,
+        seed: int | None = None,
+    ) -> Applied:
+        """A recoding (`release.recoding`, or a file that it was saved to) applied to new `data`, by default the source.
+
+        Classes that fail the recoding's models in the new data are left out, unless `suppress` is False; `k` replaces the
+        recoding's own. Records with values that the recoding does not know are left out, or with `unknown` "error" refused.
+        The other arguments are those of `anonymize`.
+        """
+        from veilmark.workbench.applying import apply
+
+        return apply(self, recoding, output, data, k, suppress, unknown, pseudonym_key, order, seed)
+
+    def utility(
+        self,
+        release: Any,
+        *,
+        data: Any = None,
+        target: str | None = None,
+        chart: File | None = None,
+        seed: int = 1,
+    ) -> UtilityView:
+        """What a release still tells beside the source, or beside `data`: marginals, associations, a classifier.
+
+        `target` is what the classifier predicts, by default the first sensitive attribute. `chart` is a file to draw to.
+        """
+        from veilmark.workbench.utility import view_utility
+
+        return view_utility(self, release, data, target, chart, seed)
+
+    def attack(
+        self,
+        release: Any,
+        *,
+        attacks: Sequence[str] | None = None,
+        targets: int = TARGETS,
+        known: int = KNOWN,
+        population: Any = None,
+        seed: int = 1,
+        chart: File | None = None,
+    ) -> Attacked:
+        """What adversaries learn from a release (a table, or a folder of tables), each beside what guessing gives.
+
+        `attacks` are some of bk, msacorr, qicorr, mcorr, nmcorr and linkage, by default all. `targets` is how many persons
+        are attacked, `known` how many sensitive values an attacker knows already. `population` is a table of everybody for
+        linkage; without it, that is the source. `chart` is a file to draw to.
+        """
+        from veilmark.attack import ATTACKS
+        from veilmark.workbench.attacking import attack
+
+        return attack(self, release, attacks or ATTACKS, targets, known, population, seed, chart)
+
+    def compare_methods(
+        self,
+        methods: Sequence[str] | None = None,
+        *,
+        k: int = K,
+        l: float | None = None,  # noqa: E741
+        suppression: float = SUPPRESSION,
+        attacks: Sequence[str] | None = None,
+        targets: int = TARGETS,
+        known: int = KNOWN,
+        seed: int = 1,
+        chart: File | None = None,
+    ) -> Compared:
+        """Methods side by side on this study: loss, time, and what attackers learn from each release.
+
+        `methods` are some of ola, mondrian, fslip, fslip-linked, fslip-paper, onemany, rmr, anatomy and slicing, by default
+        all but fslip-paper. `chart` is a file for the frontier of risk and loss. The others are as for `attack`.
+        """
+        from veilmark.attack import ATTACKS
+        from veilmark.workbench.comparing import USUAL, Asked, compare_methods
+
+        asked = Asked(k, l, suppression, seed)
+        return compare_methods(self, methods or USUAL, asked, attacks or ATTACKS, targets, known, chart)
+
+    # Release.
+
+    def release(
+        self,
+        recipients: Sequence[str],
+        method: Ola | Mondrian,
+        *,
+        marking: Marking | None = None,
+        population: Any = None,
+        identity: Sequence[str] = (),
+        ledger: Ledger | None = None,
+        folder: File | None = None,
+        form: Literal["csv", "parquet"] = "csv",
+        terms: Mapping[str, Terms] | None = None,
+        sign_key: File | None = None,
+        seed: int | None = None,
+        dry_run: bool = False,
+    ) -> Released:
+        """A copy for each recipient, with marks of its own, written to a new `folder` and recorded in the `ledger`.
+
+            with Ledger("ledger.db", key="ledger.key") as ledger:
+                study.release(["ada", "bob"], Ola(k=5), marking=Marking(decoys=3, collusion=2), population=voters,
+                              identity=["voter_id"], ledger=ledger, folder="copies")
+
+        Decoys are persons of the `population`, a table of everybody; `identity` names its columns that tell who somebody
+        is. With `Marking(decoys=0, …)` neither is needed. `terms` are noted in the ledger for each recipient. `sign_key` is
+        the file of an operator's private key. With a `dry_run` nothing is written, and neither ledger nor folder is needed.
+        """
+        from veilmark.workbench.copies import release_copies
+
+        given = (marking, population, tuple(identity), ledger, folder, form, terms or {}, sign_key, seed, dry_run)
+        return release_copies(self, tuple(recipients), method, *given)
+
+    def report(
+        self,
+        output: File,
+        release: Any = None,
+        ledger: Ledger | None = None,
+        *,
+        release_id: str | None = None,
+        copies: File | None = None,
+        auditor: bool = False,
+        attacks: Sequence[str] | None = None,
+        require: Sequence[str] = (),
+        title: str | None = None,
+        seed: int = 1,
+    ) -> Report:
+        """Write one HTML page with every number and chart on the source, a release of it and its recipients.
+
+        `release` is a table, a folder of tables, or what `anonymize` gave. Of the `ledger`, the release with `release_id` is
+        reported, by default the newest; `copies` is the folder with the recipients' copies, to be checked. With `auditor`
+        the page names decoys. `attacks` are as for `attack`, `require` limits such as "k=5" that the release must meet.
+        """
+        from veilmark.workbench.reporting import report_release
+
+        given = (release_id, copies, auditor, attacks, require, title, seed)
+        return report_release(self, output, release, ledger, *given)

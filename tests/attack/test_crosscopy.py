@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from marked_release import QUASI, make_release, read
+from strength import examples
 from veilmark import workbench
+from veilmark.attack.classifiers import CLASSIFIERS, logistic, quadratic
 from veilmark.attack.crosscopy import TRUST, auc_interval, cross_validated, features, judge, look, tell, truth
 from veilmark.cli import crosscopy as command
 from veilmark.errors import DataError, OptionError
@@ -37,7 +39,7 @@ def classes_of(sight):
     return list(zip(*(labels.to_pylist() for labels in sight.labels), strict=True))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(tables)
 def test_classes_and_features_by_their_definitions(copies):
     sight = look([arrow(copy) for copy in copies], ["p", "q"])
@@ -92,7 +94,7 @@ def test_truth_by_labels():
     assert kinds == {("a", "x"): 0, ("b", "y"): 0, ("b", "x"): 1, ("a", "z"): -1}
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=4, max_size=20))
 def test_scores_are_judged_by_their_definitions(given_scores):
     score, decoy = (np.array(column) for column in zip(*given_scores, strict=True))
@@ -140,10 +142,17 @@ def test_noise_tells_nothing_and_a_signal_is_found():
     random = np.random.default_rng(2)
     decoy = np.arange(300) < 30
     noise = random.normal(size=(300, 5))
-    assert abs(judge(cross_validated(noise, decoy, 1), decoy, turn=False).auc - 0.5) < 0.15
+    for learner in CLASSIFIERS.values():
+        assert abs(judge(cross_validated(noise, decoy, 1, learner), decoy, turn=False).auc - 0.5) < 0.15
     signal = np.column_stack([noise, decoy + 0.4 * random.normal(size=300)])
-    assert judge(cross_validated(signal, decoy, 1), decoy, turn=False).auc > 0.95
-    constant = cross_validated(np.zeros((300, 1)), decoy, 1)
+    for learner in CLASSIFIERS.values():
+        assert judge(cross_validated(signal, decoy, 1, learner), decoy, turn=False).auc > 0.87
+    ring = np.column_stack([noise[:, :1] + np.where(decoy, 3, 0)[:, None], noise[:, 1:]]) * random.choice(
+        [-1, 1], (300, 1)
+    )
+    assert judge(cross_validated(ring, decoy, 1, logistic), decoy, turn=False).auc < 0.65
+    assert judge(cross_validated(ring, decoy, 1, quadratic), decoy, turn=False).auc > 0.9
+    constant = cross_validated(np.zeros((300, 1)), decoy, 1, logistic)
     assert judge(constant, decoy).auc == 0.5
 
 
@@ -251,7 +260,9 @@ def test_the_command(case):
     shown = CliRunner().invoke(app, options, env={"COLUMNS": "140"})
     assert shown.exit_code == 0, shown.output
     assert "copies of ada, bob, cyd" in shown.output
-    assert "Classes in one of these copies alone: 6 of" in shown.output
+    assert "Classes in only one of these copies: 6 of" in shown.output
     content = json.loads(CliRunner().invoke(app, [*options, "--json"]).output)
     assert content["recipients"] == ["ada", "bob", "cyd"]
-    assert set(content["seen_once"]["by"]) == {"presence", "size", "rare", "repeats", "odd", "misfit", "combined"}
+    assert set(content["seen_once"]["by"]) == {
+        *("presence", "size", "rare", "label", "pair", "repeats", "odd", "misfit", "combined")
+    }

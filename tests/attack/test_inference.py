@@ -8,12 +8,13 @@ from attack_cases import CASES, facts_as_lists, release, sets_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strength import examples
 from veilmark.attack import adversaries
 from veilmark.attack.facts import draw_facts, no_facts
 from veilmark.attack.inference import Inference
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(CASES, st.integers(1, 3))
 def test_guesses_are_the_oracles(drawn, known):
     case = release(**drawn)

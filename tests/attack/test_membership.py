@@ -8,6 +8,7 @@ from attack_cases import CASES, QUASI, facts_as_lists, release, sets_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strength import examples
 from veilmark.attack import source_population
 from veilmark.attack.compatible import Sets
 from veilmark.attack.facts import draw_facts
@@ -21,7 +22,7 @@ def source_of(case):
     return Membership(source), Sets(np.arange(len(source) + 1), np.arange(len(source)), case.persons.class_of)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(CASES, st.integers(1, 3))
 def test_calls_are_the_oracles(drawn, known):
     case = release(**drawn)
@@ -62,10 +63,11 @@ def test_scores_of_calls():
 def test_nobody_to_call():
     nobody = np.zeros(0, dtype=bool)
     calls = Calls(nobody, nobody, nobody, nobody)
-    assert calls.mcorr().to_dict() == {"success": 0.0, "control": 0.0, "interval": [0.0, 1.0], "targets": 0}
+    judged = {"gain": 0.0, "better_than_guessing": False, "amount": "none"}
+    assert calls.mcorr().to_dict() == {"success": 0.0, "control": 0.0, "interval": [0.0, 1.0], "targets": 0} | judged
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(CASES)
 def test_linkage_is_the_oracles(drawn):
     case = release(**drawn)

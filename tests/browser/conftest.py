@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from browser.checks import check_page
+from strength import PATIENCE
 
 CHROMIUM = os.environ.get("VEILMARK_CHROMIUM", "/usr/bin/chromium")
 SHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 WIDTHS = {"wide": 1280, "phone": 390}
+WAIT = 1_000 * PATIENCE / 3
 
 
 class Server:
@@ -31,7 +33,7 @@ class Server:
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGINT)
-        self.process.wait(20)
+        self.process.wait(PATIENCE)
         self.process.stdout.close()
 
 
@@ -41,7 +43,7 @@ def browser():
         pytest.skip(f"there is no {CHROMIUM}; install chromium, or name it in VEILMARK_CHROMIUM")
     from playwright.sync_api import expect, sync_playwright
 
-    expect.set_options(timeout=30_000)
+    expect.set_options(timeout=WAIT)
     with sync_playwright() as playwright:
         made = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield made
@@ -60,7 +62,7 @@ def server(browser, tmp_path_factory):
 def entered(browser, server):
     """A browser's context that is in."""
     context = browser.new_context(viewport={"width": WIDTHS["wide"], "height": 900}, reduced_motion="reduce")
-    context.set_default_timeout(30_000)
+    context.set_default_timeout(WAIT)
     page = context.new_page()
     page.goto(server.link)
     page.close()

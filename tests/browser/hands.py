@@ -19,6 +19,9 @@ class Mouse:
     def write(self, where, text: str) -> None:
         where.fill(text)
 
+    def slide(self, where, value: int) -> None:
+        where.fill(str(value))
+
     def choose(self, where, label: str) -> None:
         where.select_option(label=label)
 
@@ -39,6 +42,16 @@ class Keyboard(Mouse):
         self.page.keyboard.type(text)
         expect(where).to_have_value(text)
 
+    def slide(self, where, value: int) -> None:
+        """From the lowest value up to what is wanted."""
+        self.reach(where)
+        self.page.keyboard.press("Home")
+        for _ in range(MOST_STEPS):
+            if where.input_value() == str(value):
+                return
+            self.page.keyboard.press("ArrowRight")
+        raise AssertionError(f"the keys do not lead to {value}")
+
     def choose(self, where, label: str) -> None:
         """From the first of the list down to what is wanted."""
         self.reach(where)
@@ -58,6 +71,7 @@ class Keyboard(Mouse):
     def reach(self, what) -> None:
         """Tab until it has the focus, which must be seen."""
         what.wait_for()
+        self.page.wait_for_load_state()  # Scripts that a page begins with may move the focus.
         for _ in range(MOST_STEPS):
             if what.evaluate("e => e === document.activeElement"):
                 return

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from veilmark import workbench
-from veilmark.mark.plan import Marking
+from veilmark.mark.marking import CopyMarking
 from veilmark.output import write_table
 from veilmark.sample import voters
 from veilmark.veil.ola import Ola
@@ -45,7 +45,7 @@ def released(server):
     (folder / "releases").mkdir()
     study = workbench.open_study(folder / "patients.yaml")
     workbench.anonymize(study, output=folder / "anonymized" / "patients.csv", method=Ola(0.1, k=5))
-    marking = Marking(("ada", "bob"), k=5, decoys=1, covers=3, risk=(1.0, 20.0))
+    marking = CopyMarking(("ada", "bob"), k=5, decoys=1, covers=3, risk=(1.0, 20.0))
     job = workbench.Job(folder / "voters.csv", ("voter_id",), marking, method=Ola(0.1), seed=7)
     made = workbench.release(study, job, folder / "ledger.db", folder / "ledger.key", folder / "releases" / "first")
     return made.release

@@ -38,6 +38,7 @@ def score(hand, shot, name: str) -> None:
 def anonymize(hand, shot, name: str) -> None:
     page = hand.page
     go(hand, "Anonymize", name)
+    hand.slide(page.get_by_label("Share that may be left out"), 10)
     hand.press(page.get_by_role("button", name="Anonymize", exact=True))
     expect(page.get_by_role("heading", name="The release", exact=True)).to_be_visible()
     shot("story-3-anonymize")
@@ -54,7 +55,9 @@ def release(hand, shot, name: str) -> None:
     go(hand, "Release", f"Release {name}")
     expect(page.get_by_label("Fixed levels")).not_to_have_value("")
     hand.write(page.get_by_label("One a line"), "ada\nbob\ncyd")
-    hand.press(page.get_by_text("Risk of decoys, seed, format"))
+    hand.write(page.get_by_label("Decoy classes for each recipient"), "8")
+    hand.slide(page.get_by_label("How many may act together"), 1)
+    hand.press(page.get_by_text("Risk of decoys, most that a group may lose, seed, format"))
     hand.write(page.get_by_label("Largest risk"), "20")
     expect(page.locator("[data-plan-here]").get_by_text("Added to a copy")).to_be_visible()
     hand.press(page.get_by_role("button", name="Make the copies"))
@@ -71,7 +74,7 @@ def trace(hand, shot) -> None:
     expect(decoys).to_be_visible()
     claimed = decoys.locator("tbody tr td:first-child").all_inner_texts()
     go(hand, "Trace", "Trace")
-    hand.write(page.get_by_label("Or paste lines of CSV"), "\n".join(["voter_id", *claimed[:10]]))
+    hand.write(page.get_by_label("Or paste lines of CSV"), "\n".join(["voter_id", *claimed]))
     hand.press(page.get_by_role("button", name="Trace", exact=True))
     expect(page.get_by_text("Named: bob", exact=True)).to_be_visible()
     expect(page.locator("figure canvas")).to_be_visible()

@@ -110,16 +110,30 @@ def test_the_other_methods(method, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--method", "fslip", "--l", "salary=2"], "--l is one number for this method, such as 2, not 'salary=2'"),
+        (["--method", "fslip", "--l", "salary=2"], "--l takes one number for this method, such as 2, not 'salary=2'"),
         (["--method", "anatomy", "--l", "1.5"], "--l must be a whole number for this method, not 1.5"),
         (["--method", "fslip", "--f", "many"], "--f takes a number of persons"),
-        (["--method", "fslip", "--t", "salary=0.2"], "--t does not belong to --method fslip, which takes --k, --l"),
+        (
+            ["--method", "fslip", "--t", "salary=0.2"],
+            "--t does not belong to --method fslip. It belongs to --method ola",
+        ),
         (["--method", "fslip", "--suppress", "0.1"], "--suppress does not belong to --method fslip"),
+        (["--method", "fslip", "--loss", "gcp"], "--loss does not belong to --method fslip"),
+        (
+            ["--method", "mondrian", "--suppress-unit", "persons"],
+            "--suppress-unit does not belong to --method mondrian",
+        ),
+        (["--method", "mondrian", "--suppress", "0"], "--suppress does not belong to --method mondrian"),
+        (["--method", "anatomy", "--k", "5"], "--k does not belong to --method anatomy"),
+        (["--method", "microaggregate", "--l-kind", "distinct"], "--l-kind does not belong to --method microaggregate"),
         (["--method", "onemany", "--preset", "paper"], "--preset does not belong to --method onemany"),
         (["--method", "fslip", "--k", "7"], "There are 6 persons, fewer than k = 7"),
         (["--method", "fslip", "--groups", "salary;x"], "'x' of --groups is not a sensitive attribute"),
         (["--method", "fslip", "--l", "4"], "The largest l possible is 2"),
-        (["--method", "mondrian", "--link", "groups"], "--link belongs to the methods for many records a person"),
+        (
+            ["--method", "mondrian", "--link", "groups"],
+            "--link does not belong to --method mondrian",
+        ),
     ],
 )
 def test_bad_options_are_one_paragraph_and_nothing_is_written(example, tmp_path, capsys, options, message):

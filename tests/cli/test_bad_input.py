@@ -9,9 +9,11 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import pytest
 
+from strength import PATIENCE
 from veilmark.cli.main import main
 from veilmark.engines.sources import PostgresTable, SparkFiles
 from veilmark.errors import DataError
@@ -105,6 +107,55 @@ def test_a_misspelt_file_and_column_get_a_hint(tmp_path, capsys):
     assert "no column 'A1'" in fails(capsys, "measure", path)
 
 
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ["measure"],
+        ["score"],
+        ["breach", "--records", "t.csv"],
+        ["monitor", "--log", "t.csv"],
+        ["anonymize", "--k", "2", "-o", "x.csv"],
+        ["apply", "recoding.yaml", "-o", "x.csv"],
+        ["utility", "t.csv"],
+        ["attack", "t.csv"],
+        ["compare"],
+        ["hierarchy", "a"],
+        ["report", "-o", "x.html"],
+        ["feasible", "--population", "t.csv", "--recipients", "2"],
+        [
+            "release",
+            "--recipients",
+            "a,b",
+            "--population",
+            "t.csv",
+            "--identity",
+            "a",
+            "--decoys",
+            "1",
+            "--covers",
+            "1",
+        ],
+    ],
+    ids=lambda of: of[0],
+)
+def test_a_table_in_place_of_a_study(tmp_path, capsys, monkeypatch, verb):
+    monkeypatch.chdir(tmp_path)
+    study_of(tmp_path, b"a,s\n1,x\n")
+    said = fails(capsys, verb[0], "t.csv", *verb[1:])
+    assert "This is a table, not a study. Run: veilmark init t.csv" in said
+    assert {p.name for p in tmp_path.iterdir()} == {"t.csv", "study.yaml"}
+
+
+def test_a_table_is_told_by_its_name_and_a_study_by_its_first_lines(tmp_path, capsys):
+    (tmp_path / "my table.parquet").write_bytes(b"PAR1")
+    assert f"veilmark init '{tmp_path}/my table.parquet'" in fails(capsys, "measure", tmp_path / "my table.parquet")
+    study_of(tmp_path, b"a,s\n1,x\n1,y\n")
+    (tmp_path / "study.txt").write_text(STUDY.format(source="t.csv"))
+    assert main(["measure", str(tmp_path / "study.txt")]) == 0
+    capsys.readouterr()
+    assert "no file" in fails(capsys, "measure", tmp_path / "nowhere.csv")
+
+
 def test_an_address_is_taken_as_it_is_written(tmp_path, capsys):
     """One slash less, and Spark would look elsewhere."""
     study = study_of(tmp_path, b"a,s\n1,x\n1,y\n")
@@ -134,7 +185,7 @@ def test_init_takes_no_address(tmp_path, capsys):
         ["attack", "STUDY", ADDRESS],
         ["anonymize", "STUDY", "--k", "2", "-o", ADDRESS],
         ["monitor", "STUDY", "--log", ADDRESS],
-        ["report", "STUDY", "--release", ADDRESS, "-o", "x.html"],
+        ["report", "STUDY", ADDRESS, "-o", "x.html"],
     ],
     ids=lambda of: " ".join(of).replace(ADDRESS, "ADDRESS"),
 )
@@ -163,7 +214,7 @@ def test_persons_that_are_missing(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--threshold", "2"], "threshold must lie above 0"),
+        (["--threshold", "2"], "2 is not. Write 2%"),
         (["--population-size", "1"], "smaller than the 2"),
         (["--population-size", "0"], "--population-size"),
         (["--population-size", "5", "--population", "t.csv"], "not both"),
@@ -213,7 +264,7 @@ def test_a_full_disk_leaves_nothing(tmp_path, name):
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
     done = veilmark("sample", "voters", "--size", "50000", "-o", tmp_path / name, preexec_fn=little_room)
-    out, err = done.communicate(timeout=60)
+    out, err = done.communicate(timeout=PATIENCE)
     assert (done.returncode, out) == (1, ""), err
     assert "cannot be written" in err
     assert "Traceback" not in err
@@ -221,10 +272,14 @@ def test_a_full_disk_leaves_nothing(tmp_path, name):
 
 
 ENDLESS = """
+import os
 from veilmark.cli.main import run
 from veilmark.engines.duckdb import DuckDB
 fetch = DuckDB.run
-DuckDB.run = lambda self, statement: fetch(self, "SELECT count(*) FROM range(1000000000) a, range(1000000000) b")
+def endless(self, statement):
+    os.write(int(os.environ["BEGUN"]), b"!")
+    return fetch(self, "SELECT count(*) FROM range(1000000000) a, range(1000000000) b")
+DuckDB.run = endless
 run()
 """
 
@@ -232,41 +287,48 @@ run()
 STOPPED = (1, "", "Error: Stopped. No unfinished output was left.\n")
 
 
+@contextmanager
 def endless(folder, **options):
     """A statement that takes ages stands for a source that takes long; yields the process when it is at it."""
     path = study_of(folder, b"a,s\n1,x\n")
     before = set(folder.iterdir())
+    reading, writing = os.pipe()
     running = subprocess.Popen(
         [sys.executable, "-c", ENDLESS, "measure", path, "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "TMPDIR": str(folder)},
+        env={**os.environ, "TMPDIR": str(folder), "BEGUN": str(writing)},
+        pass_fds=[writing],
         **options,
     )
-    while set(folder.iterdir()) == before:
-        assert running.poll() is None, running.communicate()
-        time.sleep(0.1)
-    time.sleep(1)
-    return running, before
+    os.close(writing)
+    begun = os.read(reading, 1)  # Empty where the process ends before it has begun.
+    os.close(reading)
+    assert begun, running.communicate()
+    try:
+        yield running, before
+    finally:
+        running.kill()  # Where it was not stopped, it would never end.
+        running.wait()
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_stops_cleanly(tmp_path, name):
-    running, before = endless(tmp_path)
-    running.send_signal(getattr(signal, name))
-    out, err = running.communicate(timeout=20)
+    with endless(tmp_path) as (running, before):
+        running.send_signal(getattr(signal, name))
+        out, err = running.communicate(timeout=PATIENCE)
     assert (running.returncode, out, err) == STOPPED
     assert set(tmp_path.iterdir()) == before
 
 
 def test_nohup_is_respected(tmp_path):
-    running, before = endless(tmp_path, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
-    running.send_signal(signal.SIGHUP)
-    time.sleep(0.5)
-    assert running.poll() is None
-    running.send_signal(signal.SIGTERM)
-    out, err = running.communicate(timeout=20)
+    with endless(tmp_path, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as (running, before):
+        running.send_signal(signal.SIGHUP)
+        time.sleep(0.5)
+        assert running.poll() is None
+        running.send_signal(signal.SIGTERM)
+        out, err = running.communicate(timeout=PATIENCE)
     assert (running.returncode, out, err) == STOPPED
     assert set(tmp_path.iterdir()) == before
 
@@ -277,7 +339,7 @@ def test_a_signal_leaves_no_half_written_output(tmp_path):
         assert running.poll() is None, running.communicate()
         time.sleep(0.1)
     running.send_signal(signal.SIGTERM)
-    out, err = running.communicate(timeout=60)
+    out, err = running.communicate(timeout=PATIENCE)
     assert (running.returncode, out, err) == STOPPED
     assert not list(tmp_path.iterdir())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import shlex
 import signal
 import threading
 import warnings
@@ -12,7 +13,8 @@ import warnings
 import pytest
 from rich.console import Console
 
-from veilmark import workbench
+from strength import PATIENCE
+from veilmark import progress, workbench
 from veilmark.cli import bars, main, show, story
 from veilmark.errors import VeilmarkWarning, WeightsError
 
@@ -130,12 +132,6 @@ def test_texts_are_shown_as_they_are(hostile, capsys, arguments, texts):
     assert [text for text in texts if text not in out] == []
 
 
-def test_the_demo_in_a_folder_that_looks_like_markup(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(story, "PATIENTS", 800)
-    assert "$ veilmark init '[/b]/visits.csv' -o '[/b]/study.yaml'" in run(capsys, "demo", "[/b]").out
-
-
 def test_control_characters_are_shown_and_not_obeyed():
     assert show.literal("a\x1b[2J\r\nb\udcff\u2028").plain == "a\\x1b[2J\\r\\nb\\udcff\\u2028"
     assert show.literal("Zoë 日本 \u200d").plain == "Zoë 日本 \u200d"
@@ -146,8 +142,30 @@ def test_a_bar_takes_any_label(monkeypatch):
     done = threading.Event()
     timer = threading.Timer(0.3, done.set)
     timer.start()
-    bars._watch("Reading [/b].csv", lambda: 0.5, done)
+    bars._bar("Reading [/b].csv", lambda: 0.5, done)
     timer.join()
+
+
+@pytest.mark.parametrize(("share", "shown"), [(0.5, "50% "), (None, "")])
+def test_in_a_pipe_progress_is_a_plain_line_on_standard_error(monkeypatch, capsys, share, shown):
+    monkeypatch.setattr(bars, "FIRST", 0.01)
+    told = threading.Event()
+
+    def poll():
+        told.set()
+        return share
+
+    with bars.show_progress(), progress.step("Reading [/b].csv", poll):
+        assert told.wait(PATIENCE)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.fullmatch(rf"Reading \[/b\]\.csv: {shown}after \d+ s\n", err)
+
+
+def test_short_work_says_nothing(capsys):
+    with bars.show_progress(), progress.step("Reading"):
+        pass
+    assert capsys.readouterr() == ("", "")
 
 
 # --- tables ------------------------------------------------------------------------------------------------
@@ -159,7 +177,7 @@ def test_the_worst_record_is_shown(tmp_path, capsys):
     content["attributes"]["Diagnosis"] = {"role": "sensitive", "weights": {"Flu": 0.1, "HIV": 0.9}}
     (tmp_path / "study.yaml").write_text(json.dumps(content))
     out = " ".join(run(capsys, "score", tmp_path / "study.yaml").out.split())
-    assert "The worst record: City = (missing), Gender = M, Diagnosis = HIV. Its tkl" in out
+    assert "Worst record: City = (missing), Gender = M, Diagnosis = HIV. Its tkl" in out
 
 
 @pytest.fixture
@@ -186,7 +204,7 @@ def test_tables_fit_80_columns_and_lose_nothing(wide, capsys, verb):
         "init": ("init", "d.csv", "-o", "new.yaml"),
     }[verb]
     out = run(capsys, *arguments).out
-    assert max(len(line) for line in out.splitlines() if not line.startswith("Written")) <= 80
+    assert max(len(line) for line in out.splitlines() if not line.startswith("Wrote")) <= 80
     assert "…" not in out
     if verb == "compare":
         assert "a-long-name-" in out
@@ -215,7 +233,7 @@ def test_a_table_that_is_too_wide_is_folded_and_not_cut(width):
 def test_the_demo_runs_every_verb(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     got = json.loads(run(capsys, "demo", "d", "--json").out)
-    report = html.unescape(re.sub("<.*?>", "", (tmp_path / "d" / "report.html").read_text()))
+    told = html.unescape(re.sub("<.*?>", "", (tmp_path / "d" / "story.html").read_text()))
     for verb in (
         "init",
         "measure",
@@ -224,12 +242,23 @@ def test_the_demo_runs_every_verb(tmp_path, monkeypatch, capsys):
         "breach",
         "monitor",
         "anonymize",
+        "utility",
+        "attack",
+        "compare",
         "release",
         "trace --file",
+        "report",
     ):
-        assert f"$ veilmark {verb} d/" in report
-    for words in ("k = 1", "Consistency ratio", "tkl-Score", "least misuseable first", "leaked, with", "cyd: score"):
-        assert words in report
+        assert f"$ veilmark {verb} d/" in told
+    for words in ("k = 1", "Consistency ratio", "tkl-Score", "lowest tkl-Score first", "leaked, with", "cyd: score"):
+        assert words in told
+    assert got["report"] == "d/report.html"
+    page = (tmp_path / "d" / "report.html").read_text()
+    assert page.count('src="data:image/svg+xml') >= 5  # classes, scores, marginals, associations, attacks
+    assert "Better than guessing" in page
+    assert "<svg" in (tmp_path / "d" / "frontier.svg").read_text()
+    assert "anatomy" in got["methods"]["below_k"]
+    assert got["attacks"]["qicorr"]["targets"] == 5_000
     assert got["weights"] == pytest.approx({"high": 0.655, "medium": 0.250, "low": 0.095}, abs=1e-3)
     assert 0 < got["breach"]["severity"] < 1
     assert got["release"]["k"] >= 5
@@ -237,12 +266,13 @@ def test_the_demo_runs_every_verb(tmp_path, monkeypatch, capsys):
     assert got["trace"]["accused"] == ["bob"]
 
 
-def test_the_demo_s_commands_can_be_run(tmp_path, monkeypatch, capsys):
+def test_the_demo_s_commands_can_be_run_even_in_a_folder_that_looks_like_markup(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(story, "PATIENTS", 800)
-    out = run(capsys, "demo", "d").out
-    commands = [line.split()[2:] for line in out.splitlines() if line.startswith("$ veilmark ")]
-    assert len(commands) == 10
+    out = run(capsys, "demo", "[/b]").out
+    commands = [shlex.split(line)[2:] for line in out.splitlines() if line.startswith("$ veilmark ")]
+    assert len(commands) == 14
+    assert commands[0] == ["init", "[/b]/visits.csv", "-o", "[/b]/study.yaml"]
     for command in commands[1:]:
-        again = ["d/again" if word == "d/copies" else word for word in command]
+        again = ["[/b]/again" if word == "[/b]/copies" else word for word in command]
         assert "Error" not in run(capsys, *again).err

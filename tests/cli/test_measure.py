@@ -79,7 +79,7 @@ def test_text_for_a_person(study, capsys):
     out = capsys.readouterr().out
     assert "4 records of 3 persons, 2 classes" in out
     assert "k = 1" in out
-    assert "Missing values, each a category of its own: age 1." in out
+    assert "Missing values (each counts as a category of its own): age 1." in out
 
 
 def test_version_and_help(capsys):

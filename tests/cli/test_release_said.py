@@ -28,6 +28,8 @@ RELEASE = [
     "voter_id",
     "--k",
     "5",
+    "--loss",
+    "dm_star",
     "--suppress",
     "0.1",
     "--risk",
@@ -38,7 +40,7 @@ TRACE = ["--ledger", "ledger.db", "--key", "key", "--false-accusation", "1e-3"]
 
 @pytest.fixture(scope="module")
 def case(tmp_path_factory):
-    return make_release(tmp_path_factory.mktemp("said"))
+    return make_release(tmp_path_factory.mktemp("said"), people=60_000, members=6_000, decoys=3)
 
 
 @pytest.fixture
@@ -63,12 +65,27 @@ def test_advice_that_helps(run):
     assert "nobody could be named." in two
     assert "More covers change nothing for so few recipients" in two
     assert "Ask for --decoys" in release(
-        run, "--recipients", "ada", "--decoys", "1", "--dry-run", "--false-accusation", "0.1"
+        run, "--recipients", "ada", "--decoys", "1", "--dry-run", "--false-accusation", "1e-3"
     )
-    assert "by presence alone; sizes and rarity tell more: veilmark crosscopy" in two
-    assert "side by side" not in release(run, "--recipients", "ada", "--dry-run")
+    assert "from presence alone; for sizes and rarity, run: veilmark crosscopy" in two
+    assert "compare their copies" not in release(run, "--recipients", "ada", "--dry-run")
     renamed = release(run, "--recipients", "../evil,bob", "--dry-run", "--json")["notes"][-1]
     assert "'../evil': evil.csv" in renamed
+
+
+def test_what_groups_lose_is_said_and_limited(run):
+    asked = ("--recipients", "ada,bob,cyd", "--covers", "6", "--decoys", "1", "--dry-run", "--seed", "3")
+    found = release(run, *asked, "--json")["cost"]
+    worst = max(labels["worst"]["share"] for labels in found["lost"].values())
+    assert found["most_lost"] == worst > 0
+    assert set(found["lost"]["yob"]) == {"worst", "smallest", "lowest", "highest"}
+    text = release(run, *asked)
+    assert "Withheld by group" in text
+    assert f"{worst:.1%}" in text
+    refused = release(run, *asked, "--most-lost", "0.1%", code=2)
+    assert "--most-lost allows 0.1%" in refused
+    assert release(run, *asked, "--most-lost", "100%", "--json")["cost"]["most_lost"] == worst
+    assert "'much' is not a share" in release(run, *asked, "--most-lost", "much", code=2)
 
 
 def test_the_version_is_recorded(run, case):
@@ -79,13 +96,13 @@ def test_the_version_is_recorded(run, case):
 def test_a_trace_says_in_which_release_and_that_lists_are_cut(run, case):
     text = run("trace", "--file", "copies/bob.csv", *TRACE)
     found = run("trace", "--file", "copies/bob.csv", *TRACE, "--json")["recipients"][0]
-    assert "any innocent one of the 5 recipients tested is at most 0.001" in text
+    assert "an innocent recipient (5 recipients tested) is at most 0.001" in text
     assert f"Evidence against bob, release {case.release}" in text
     assert f"{probability(found['p_value'])} {len(found['evidence'])}" in text
     many = [{"kind": "decoy class", "zip": str(i)} for i in range(13)]
     console = Console(record=True, file=open(os.devnull, "w"), width=160)  # noqa: SIM115
     traced(Traced(("ada",), (Suspect("ada", "r1", 9.0, 2.21e-13, "exact", evidence=tuple(many)),), 1e-6, 1), console)
-    assert "and 3 more; --json lists all." in (text := console.export_text())
+    assert "and 3 more. --json lists all." in (text := console.export_text())
     assert "2.3e-13" in text
 
 
@@ -127,7 +144,7 @@ def test_ctrl_c_after_the_release_is_published_is_too_late(run, monkeypatch, tmp
     monkeypatch.setattr(step, pressed)
     book = str(tmp_path / "l.db")
     own = ("--ledger", book, "--key", str(tmp_path / "key"), "-o", str(tmp_path / "copies"))
-    assert "is published and in the ledger" in release(run, "--recipients", "ada,bob,cyd", *own)
+    assert "is published and recorded in the ledger" in release(run, "--recipients", "ada,bob,cyd", *own)
     assert [r.status for r in Ledger.open(book).releases()] == ["published"]
 
 

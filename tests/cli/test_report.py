@@ -114,7 +114,6 @@ def test_a_release_with_hostile_names(case, run, monkeypatch):
     monkeypatch.chdir(case.folder)
     page, told = run(
         "people.yaml",
-        "--release",
         "anonymous.csv",
         "--require",
         "k=5",
@@ -129,7 +128,11 @@ def test_a_release_with_hostile_names(case, run, monkeypatch):
     assert release["agreed"] is True
     assert release["exposed"] == release["lacking"] == []
     assert release["measures"]["k"] >= 5
-    assert release["measures"]["unseen"] == ["left"]
+    assert release["unnamed"] == []
+    assert told["measures"]["unseen"] == ["left"]
+    assert list(release["measures"]["unchanged"]) == ["illness"]
+    assert "Columns published unchanged" in page
+    assert told["findings"][0] == {"status": "holds", "text": "Every published column has a role in the study."}
     assert release["files"] == [
         {
             "name": "anonymous.csv",
@@ -172,7 +175,7 @@ def test_values_that_few_have_are_not_told(run, case):
     rare = (case.folder / "people.csv").read_text() + "Rare,99,m,flu,x\n"
     (case.folder / "rare.csv").write_text(rare)
     (case.folder / "rare.yaml").write_text(STUDY.replace("people.csv", "rare.csv"))
-    _, told = run("rare.yaml", "--release", "anonymous.csv", "--attacks", "none", "-o", "report.html", "--json")
+    _, told = run("rare.yaml", "anonymous.csv", "--attacks", "none", "-o", "report.html", "--json")
     assert told["attacks"] is None
     shares = told["release"]["utility"]["marginals"][HOSTILE]["shares"]
     assert "99" not in shares
@@ -180,18 +183,22 @@ def test_values_that_few_have_are_not_told(run, case):
 
 
 def test_what_a_release_should_not_have(run, case):
-    _, told = run("people.yaml", "--release", "people.csv", "--attacks", "none", "-o", "report.html", "--json")
+    _, told = run("people.yaml", "people.csv", "--attacks", "none", "-o", "report.html", "--json")
     assert told["release"]["exposed"] == ["name"]
+    assert told["release"]["unnamed"] == ["left"]
+    assert set(told["release"]["measures"]["unchanged"]) == {"illness", "left"}
+    assert told["findings"][0]["status"] == "fails"
     assert [f["text"] for f in told["findings"] if f["status"] == "fails"] == [
-        "The release still holds the direct identifiers name."
+        "The published files have columns without a role in the study: left.",
+        "The release still holds the direct identifiers name.",
     ]
 
 
 def test_a_release_that_lacks_columns_and_one_of_another_form(run, case):
     lines = (case.folder / "anonymous.csv").read_text().splitlines()
-    short = [line.rsplit(",", 2)[0].replace(",", ";") for line in lines]
+    short = [line.rsplit(",", 1)[0].replace(",", ";") for line in lines]
     (case.folder / "short.csv").write_text("\n".join(short) + "\n")
-    _, told = run("people.yaml", "--release", "short.csv", "-o", "report.html", "--json")
+    _, told = run("people.yaml", "short.csv", "-o", "report.html", "--json")
     assert told["release"]["lacking"] == ["illness"]
     assert told["release"]["agreed"] is None
     assert told["attacks"] is None
@@ -217,7 +224,7 @@ def visits(tmp_path_factory):
 @pytest.mark.filterwarnings("ignore::veilmark.errors.VeilmarkWarning")
 def test_a_folder_of_tables(visits, monkeypatch, capsys):
     monkeypatch.chdir(visits)
-    assert main(["report", "study.yaml", "--release", "sliced", "--attacks", "qicorr", "-o", "r.html", "--json"]) == 0
+    assert main(["report", "study.yaml", "sliced", "--attacks", "qicorr", "-o", "r.html", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     check((visits / "r.html").read_text(), told)
     slices = told["release"]["slices"]
@@ -230,7 +237,7 @@ def test_a_folder_of_tables(visits, monkeypatch, capsys):
     assert {f["name"] for f in told["release"]["files"]} == {"qi.csv", "sensitive_1.csv", "sensitive_2.csv"}
     assert told["release"]["utility"] is None
     assert set(told["attacks"]["attacks"]) == {"qicorr"}
-    err = main(["report", "study.yaml", "--release", "sliced", "--require", "k=2", "-o", "r.html"])
+    err = main(["report", "study.yaml", "sliced", "--require", "k=2", "-o", "r.html"])
     assert err == 2
     assert "--require looks at a release in one file" in capsys.readouterr().err
 
@@ -263,7 +270,7 @@ def test_the_public_report_keeps_the_ledgers_secrets(run, case, monkeypatch):
     )
     book = ("study.yaml", "--ledger", "ledger.db", "--copies", "copies", "-o", "report.html", "--json")
     with_key, _ = run(*book, "--key", "key")
-    page, told = run(*book, "--release", "copies/ada.csv", "--attacks", "linkage")
+    page, told = run(*book, "copies/ada.csv", "--attacks", "linkage")
     check(page, told)
     assert "decoys" not in told
     assert told["confidential"] is False
@@ -285,9 +292,9 @@ def test_the_public_report_keeps_the_ledgers_secrets(run, case, monkeypatch):
 
 
 def test_the_auditors_report_names_decoys(run, case):
-    arguments = ("study.yaml", "--ledger", "ledger.db", "--id", case.release, "--key", "key", "--auditor")
+    arguments = ("study.yaml", "--ledger", "ledger.db", "--release", case.release, "--key", "key", "--auditor")
     page, out = run(*arguments, "-o", "report.html", mode=0o600)
-    assert "keep it as you keep the key" in out
+    assert "Protect it like the key" in out
     content = inside(page)
     assert content["decoys"] == {name: case.decoys(name) for name in case.names}
     assert all(row["voter_id"] in page for name in case.names for row in case.decoys(name))
@@ -344,23 +351,23 @@ BAD = {
     "a page of another kind": (["-o", "report.pdf"], "ends in .html"),
     "no such folder": (["-o", "no/where/report.html"], "there is no folder"),
     "a source to be overwritten": (["-o", "people.html"], "is one of the input files"),
-    "a release that is not there": (["--release", "gone.csv"], "no release 'gone.csv'"),
-    "a folder that is no release": (["--release", "copies"], "not a release in several tables"),
+    "a release that is not there": (["gone.csv"], "no release 'gone.csv'"),
+    "a folder that is no release": (["copies"], "not a release in several tables"),
     "a ledger that is not there": (["--ledger", "gone.db"], "gone.db"),
     "a ledger without releases": (["--ledger", "empty.db"], "no published release"),
-    "an unknown release": (["--ledger", "ledger.db", "--id", "r0"], "no release 'r0'"),
-    "an id without a ledger": (["--id", "r0"], "--id is about a release in a ledger"),
+    "an unknown release": (["--ledger", "ledger.db", "--release", "r0"], "no release 'r0'"),
+    "an id without a ledger": (["--release", "r0"], "--release is about a release in a ledger"),
     "copies without a ledger": (["--copies", "copies"], "--copies is about"),
     "copies that are not there": (["--ledger", "ledger.db", "--copies", "gone"], "no folder 'gone'"),
     "an auditor without a key": (["--ledger", "ledger.db", "--auditor"], "--key"),
     "an auditor without a ledger": (["--auditor"], "--auditor is about"),
     "another key": (["--ledger", "ledger.db", "--key", "other"], "written with another key"),
     "a lost key": (["--ledger", "ledger.db", "--key", "lost"], "no key file"),
-    "an unknown attack": (["--release", "anonymous.csv", "--attacks", "bkk"], "Did you mean 'bk'"),
+    "an unknown attack": (["anonymous.csv", "--attacks", "bkk"], "Did you mean 'bk'"),
     "attacks on nothing": (["--attacks", "bk"], "--attacks is about a release"),
     "a limit of nothing": (["--require", "k=5"], "--require is about a release"),
-    "a limit that is none": (["--release", "anonymous.csv", "--require", "k"], "such as k=5"),
-    "another table": (["--release", "population.csv"], "population.csv"),
+    "a limit that is none": (["anonymous.csv", "--require", "k"], "such as k=5"),
+    "another table": (["population.csv"], "population.csv"),
 }
 
 

@@ -98,7 +98,7 @@ def test_text_for_a_person(folder, capsys, arguments):
         (("score", "study.yaml", "--x", "0.5"), "x must be 1 or larger"),
         (("score", "study.yaml", "--x", "many"), "--x must be a number"),
         (("score", "study.yaml", "b.csv"), "one argument too many"),
-        (("score", "study.yaml", "--compare", "a.csv", "--records", "r.csv"), "does not go with"),
+        (("score", "study.yaml", "--compare", "a.csv", "--records", "r.csv"), "cannot be used with"),
         (("score", "study.yaml", "--published", "ahp.csv"), "no name for column 1"),
         (("score", "study.yaml", "--chart", "x.bmp"), "must end in"),
         (("weights", "ahp", "ahp.csv", "--values", "a"), "ATTRIBUTE=FILE"),

@@ -58,7 +58,7 @@ def test_the_seed_decides():
 def test_too_short_a_code_finds_fewer_and_says_so():
     short = run("--strategy", "coin", "--trials", "30", "--classes", "12")
     assert f"Coalitions of this size need {needed_length(8, 2, 1e-3).length:,}" in short
-    assert "where copies differ, by chance" in short
+    assert "where copies differ, at random" in short
     found = json.loads(run("--strategy", "coin", "--trials", "30", "--classes", "12", "--json"))
     assert found["power"] < 0.5
     assert found["withstands"] < 2

@@ -361,3 +361,18 @@ def test_a_line_longer_than_the_engine_s_buffer_is_never_left_out(tmp_path, end)
     (tmp_path / "t.csv").write_bytes(b"a,s\n1,u\n2," + b"x" * 34_000_000 + end)
     with DuckDB() as engine, pytest.raises(DataError, match="longer than 2 MB"):
         engine.open(tmp_path / "t.csv").count()
+
+
+def test_ctrl_c_while_a_statement_is_handed_over_ends_it(monkeypatch):
+    with DuckDB(threads=1, memory="1GB") as engine:
+        submit = engine._worker.submit
+
+        def interrupted(work):
+            submit(work)
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(engine._worker, "submit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            engine.run("SELECT count(*) FROM range(1000000000) a, range(1000000000) b")
+        assert engine.run("SELECT 1 AS one")["one"].to_pylist() == [1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import hmac
 import os
 import shutil
@@ -12,7 +13,6 @@ import threading
 import time
 from types import SimpleNamespace
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,17 +22,20 @@ from hypothesis import strategies as st
 
 from mark.test_plan import KEY, linked_classes, wide
 from mark.test_plant import NAMES, some_rows
+from strength import examples
 from veilmark.classes import ClassTable
+from veilmark.csvtext import CsvWriter
 from veilmark.engines.duckdb import DuckDB
 from veilmark.engines.files import CsvFormat
 from veilmark.engines.sources import SparkFiles
 from veilmark.engines.spark import Spark, explain
-from veilmark.engines.spark_session import NEEDED, Session, close_session, open_session, settings_of
+from veilmark.engines.spark_session import NEEDED, Session, open_session, settings_of
 from veilmark.errors import DataError, OptionError, OutputError, VeilmarkError, VeilmarkWarning
 from veilmark.mark.plan import plan_marks
 from veilmark.mark.plant import Rows, donors, lenders
 from veilmark.privacy.models import DistinctL, KAnonymity
-from veilmark.study import Study, StudySpec
+from veilmark.study import Study
+from veilmark.studyfile import StudySpec
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
 from veilmark.veil.pseudonyms import Pseudonyms
@@ -59,16 +62,6 @@ def people(rows=400, seed=1):
 
 
 PEOPLE = people()
-
-
-@pytest.fixture(scope="module")
-def session(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        found = open_session(SparkFiles("none"), 2, "1GB", tmp_path_factory.mktemp("session"))
-    found.spark.conf.set("spark.sql.shuffle.partitions", "2")
-    yield found
-    close_session(found)
 
 
 @pytest.fixture
@@ -227,9 +220,29 @@ def test_rows_do_not_come_in_the_order_of_what_is_hidden(engine, tmp_path, monke
     numbers = np.random.default_rng(2).permutation(500) % 100
     pq.write_table(pa.table({"q": numbers, "place": np.arange(500)}), tmp_path / "p.parquet")
     roles = {"q": {"role": "quasi", "hierarchy": {"intervals": [1000]}}, "place": {"role": "other"}}
-    study_of(SparkFiles(str(tmp_path / "p.parquet")), roles).anonymize(Ola(k=5), tmp_path / "r.parquet")
+    study_of(SparkFiles(str(tmp_path / "p.parquet")), roles).anonymize(Ola(k=5), tmp_path / "r.parquet", order="keep")
     engine.spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
     assert pq.read_table(tmp_path / "r.parquet")["place"].to_pylist() == list(range(500))
+
+
+def test_a_large_release_is_shuffled_by_spark(engine, tmp_path, monkeypatch):
+    monkeypatch.setattr("veilmark.engines.spark_table.ONE_FILE_ROWS", 100)
+    monkeypatch.setattr("veilmark.engines.spark_order.PART_ROWS", 200)
+    pq.write_table(pa.table({"q": ["a"] * 500, "place": np.arange(500)}), tmp_path / "p.parquet")
+    study = study_of(SparkFiles(str(tmp_path / "p.parquet")), {"q": {"role": "quasi"}, "place": {"role": "other"}})
+
+    def order(name, **more):
+        made = tmp_path / f"{name}.parquet"
+        study.anonymize(Ola(k=5), made, **more)
+        assert made.is_dir()
+        return pq.read_table(made)["place"].to_numpy()
+
+    first, second, free, kept = order("a", seed=3), order("b", seed=3), order("c"), order("d", order="keep")
+    assert first.tolist() == second.tolist() != free.tolist()
+    assert kept.tolist() == list(range(500))
+    for found in (first, free):
+        assert sorted(found.tolist()) == list(range(500))
+        assert abs(np.corrcoef(found, np.arange(500))[0, 1]) < 0.25
 
 
 def test_pseudonyms_that_other_engines_would_write_otherwise(engine, tmp_path):
@@ -242,10 +255,10 @@ def test_pseudonyms_that_other_engines_would_write_otherwise(engine, tmp_path):
 
 def test_a_disk_that_does_not_take_it(engine, tmp_path, monkeypatch):
     def full(*_):
-        raise duckdb.IOException("No space left on device")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     pq.write_table(PEOPLE, tmp_path / "p.parquet")
-    monkeypatch.setattr(DuckDB, "execute", full)
+    monkeypatch.setattr(CsvWriter, "write", full)
     with pytest.raises(OutputError, match="The release cannot be written"):
         study_of(SparkFiles(str(tmp_path / "p.parquet"))).anonymize(Ola(k=2), tmp_path / "out.csv")
     assert [f.name for f in tmp_path.iterdir()] == ["p.parquet"]
@@ -314,7 +327,7 @@ def test_pseudonyms_are_those_of_hmac(engine, tmp_path):
     assert pq.read_table(tmp_path / "r.parquet")["name"].to_pylist() == names
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.integers(0, 1 << 20), st.integers(0, 200), st.booleans())
 def test_the_rows_of_the_classes_that_lend_suffice_for_decoys(seed, spare, patterns):
     linked = linked_classes(30, 60, seed)

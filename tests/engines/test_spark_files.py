@@ -9,20 +9,10 @@ import pytest
 from veilmark.engines.duckdb import DuckDB
 from veilmark.engines.sources import SparkFiles
 from veilmark.engines.spark import Spark
-from veilmark.engines.spark_session import close_session, open_session
 from veilmark.errors import DataError, OptionError
-from veilmark.study import Study, StudySpec
+from veilmark.study import Study
+from veilmark.studyfile import StudySpec
 from veilmark.veil.ola import Ola
-
-
-@pytest.fixture(scope="module")
-def session(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        found = open_session(SparkFiles("none"), 2, "1GB", tmp_path_factory.mktemp("session"))
-    found.spark.conf.set("spark.sql.shuffle.partitions", "2")
-    yield found
-    close_session(found)
 
 
 @pytest.fixture

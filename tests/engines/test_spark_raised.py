@@ -8,7 +8,7 @@ from collections import Counter
 import pyarrow.parquet as pq
 import pytest
 
-from engines.test_spark import PEOPLE, session, study_of  # noqa: F401
+from engines.test_spark import PEOPLE, study_of
 from veilmark.engines.sources import SparkFiles
 from veilmark.errors import VeilmarkWarning
 from veilmark.veil.ola import Ola

@@ -27,10 +27,16 @@ def guesses_of(source: object) -> dict[str, Guess]:
     guesses = {g.column: g for g in guess_columns(table)}
     assert list(guesses) == list(table.columns)
     for found in guesses.values():
+        assert found.role != "other" or not found.usable or found.warnings or _tells_nothing(found)
         if found.hierarchy:
             levels = resolve(parse_spec(found.hierarchy), table.domain(found.column), found.column)
             assert len(levels.labels[-1]) == 1
     return guesses
+
+
+def _tells_nothing(guess: Guess) -> bool:
+    """Columns that may be published unchanged without a word: those that are the same, or empty, in all records."""
+    return guess.reason.startswith(("the same in all records", "no values"))
 
 
 def one(name: str, values: Sequence[object], times: int = 1) -> Guess:

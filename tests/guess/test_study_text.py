@@ -11,6 +11,7 @@ from guessing import guesses_of, opened, stored
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from strength import examples
 from veilmark.guess import Guess, study_text
 from veilmark.sample import hospital, voters
 
@@ -100,7 +101,7 @@ VALUES = st.one_of(
 
 
 @given(st.data(), st.lists(NAMES, min_size=1, max_size=5).filter(unlike), st.integers(1, 60))
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_table_makes_a_study_file_that_lists_every_column_once(tmp_path, data, names, rows):
     columns = {name: data.draw(VALUES) for name in names}
     table = pa.table({name: pa.array([v[i % len(v)] for i in range(rows)]) for name, v in columns.items()})

@@ -16,22 +16,22 @@ from veilmark.ledger import Key, Ledger
 NUMBERS = itertools.count(1)
 
 
-def new_schema(folder):
+def new_schema(postgres):
     """The URL of a schema that is empty, which is made faster than a database."""
     import psycopg
 
     name = f"ledger{next(NUMBERS)}"
-    with psycopg.connect(f"host={folder} user=veilmark dbname=postgres", autocommit=True) as connection:
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {name}")
-    return f"postgresql://veilmark@/postgres?host={folder}&options=-csearch_path%3D{name}"
+    return f"{postgres.url()}&options=-csearch_path%3D{name}"
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def places(request):
     """Gives a new place for a ledger at each call."""
     if request.param == "postgres":
-        folder = request.getfixturevalue("postgres")
-        return lambda: new_schema(folder)
+        postgres = request.getfixturevalue("postgres")
+        return lambda: new_schema(postgres)
     folder = request.getfixturevalue("fast_folder")
     return lambda: str(folder / f"ledger{next(NUMBERS)}.db")
 
@@ -61,7 +61,7 @@ def filled(ledger, key):
     """Entries 1 to 6; 2 and 5 have secrets."""
     for release in (ONE, TWO):
         prepare(ledger, key, release)
-        ledger.append("published", release, {})
+        ledger.append("published", release, {}, key=key)
     return ledger
 
 

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ledger.helpers import ONE, SECRET, edit, prepare
+from strength import examples
 from veilmark.errors import DataError, OptionError
 from veilmark.ledger import Key, Ledger, export, restore, verify_backup
 
@@ -86,7 +87,7 @@ def refused(path, content):
     return [p.name for p in path.parent.iterdir()] == [path.name]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_damage_is_found(sound, fast_folder, data):
     place = data.draw(st.integers(0, len(sound) - 1))

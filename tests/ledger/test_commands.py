@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from ledger.helpers import PUBLIC, SECRET, edit, publish
+from ledger.helpers import PUBLIC, SECRET, edit, forge, publish
 from veilmark.cli import main
 from veilmark.errors import OptionError, OutputError
 from veilmark.ledger import Key, Ledger
@@ -65,7 +65,7 @@ def test_list(run, here):
 def test_an_empty_list(run):
     Ledger.open("l.db", create=True)
     assert run("list", "--ledger", "l.db", "--json") == {"releases": []}
-    assert "no release yet" in run("list", "--ledger", "l.db")
+    assert "no releases yet" in run("list", "--ledger", "l.db")
 
 
 def test_show(run, here):
@@ -92,7 +92,7 @@ def test_verify(run, here):
     found = run("verify", "--ledger", "l.db", "--key", "key", "--files", "--json")
     assert (found["ok"], found["entries"], found["secrets"], found["files"]) == (True, 3, 1, 2)
     text = run("verify", "--ledger", "l.db", "--head", found["head"])
-    assert "The ledger is whole: 3 entries." in text
+    assert "The ledger is intact: 3 entries." in text
     assert found["head"] in text
     assert "secrets opened: 1; files compared: 2." in run("verify", "--ledger", "l.db", "--key", "key", "--files")
 
@@ -112,15 +112,15 @@ def test_files_that_changed_are_told_apart_from_the_ledger(run, here):
             with open(path, "w") as file:
                 file.write(content)
     text = run("verify", "--ledger", "l.db", "--files", code=1)
-    assert "The ledger is whole: 3 entries; files compared: 1." in text
-    assert f"Not as they were published (1):\n  {os.path.abspath('copies/ada.csv')}" in text
-    assert f"No longer where they were published (1):\n  {os.path.abspath('copies/bob.csv')}" in text
-    assert "not as it was written" not in text
+    assert "The ledger is intact: 3 entries; files compared: 1." in text
+    assert f"Changed since they were published (1):\n  {os.path.abspath('copies/ada.csv')}" in text
+    assert f"No longer in the folder where they were published (1):\n  {os.path.abspath('copies/bob.csv')}" in text
+    assert "was changed" not in text
 
 
 def test_a_broken_ledger_is_listed_with_a_warning(here, capsys):
     edit(here, "UPDATE veilmark_entries SET time = 'x' WHERE number = 1")
-    here.append("started", "r00000000", {"folder": os.path.abspath("cut"), "host": "elsewhere"})
+    forge(here, "started", "r00000000", {"folder": os.path.abspath("cut"), "host": "elsewhere"})
     os.mkdir(".veilmark-r00000000")
     for arguments in (["list"], ["show", the_id(here)], ["list", "--json"]):
         assert main.main(["ledger", *arguments, "--ledger", "l.db"]) == 0
@@ -133,7 +133,7 @@ def test_a_broken_ledger_is_listed_with_a_warning(here, capsys):
 
 def test_one_entry_is_no_entries(run):
     Ledger.open("l.db", create=True).append("note", None, {})
-    assert "whole: 1 entry." in run("verify", "--ledger", "l.db")
+    assert "intact: 1 entry." in run("verify", "--ledger", "l.db")
     assert "Wrote 1 entry to b" in run("export", "b", "--ledger", "l.db")
 
 
@@ -144,7 +144,7 @@ def test_rotate(run, here):
     assert run("decoys", the_id(here), "--ledger", "l.db", "--key", "new.key", "--json")["decoys"] == SECRET["decoys"]
     assert "another key" in run("decoys", the_id(here), "--ledger", "l.db", "--key", "key", code=2)
     assert "another key" in run(*arguments, code=2)
-    assert "now open with third.key alone" in run(*arguments[:3], "--key", "new.key", "--new-key", "third.key")
+    assert "now open only with third.key" in run(*arguments[:3], "--key", "new.key", "--new-key", "third.key")
 
 
 def test_a_rotation_with_the_wrong_key_makes_no_new_one(run, here):
@@ -210,19 +210,22 @@ def test_errors_give_nothing_away(run, here, tmp_path):
 # --- opening -----------------------------------------------------------------------------------------------
 
 
-def test_what_was_cut_short_is_settled_by_looking(run, here):
+def test_what_was_cut_short_is_settled_by_looking_with_the_key(run, here):
     for kind, verb in enumerate((["list"], ["show", "r0000000{}"], ["verify"])):
         name = f"r0000000{kind}"
         target = os.path.abspath(f"cut{kind}")
         os.makedirs(f".veilmark-{name}/copies")
-        here.append("started", name, {"folder": target, "host": "elsewhere"})
-        run(*(word.format(kind) for word in verb), "--ledger", "l.db")
+        here.append("started", name, {"folder": target, "host": "elsewhere"}, key=Key.open("key"))
+        words = (*(word.format(kind) for word in verb), "--ledger", "l.db")
+        run(*words)
+        assert here.release(name).status == "unfinished"
+        run(*words, "--key", "key")
         assert here.release(name).status == "aborted"
         assert not os.path.exists(f".veilmark-{name}")
 
 
 def test_a_broken_ledger_is_not_added_to_by_verifying(run, here):
-    here.append("started", "r00000000", {"folder": os.path.abspath("cut"), "host": "elsewhere"})
+    forge(here, "started", "r00000000", {"folder": os.path.abspath("cut"), "host": "elsewhere"})
     os.mkdir(".veilmark-r00000000")
     edit(here, "UPDATE veilmark_entries SET time = '' WHERE number = 2")
     run("verify", "--ledger", "l.db", code=1)

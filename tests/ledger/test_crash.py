@@ -12,6 +12,7 @@ import pytest
 
 from ledger.conftest import new_schema
 from ledger.helpers import SECRET, forked, publish
+from strength import trials
 from veilmark.ledger import Key, Ledger, recover
 
 OUTSIDE = frozenset(
@@ -32,7 +33,7 @@ OUTSIDE = frozenset(
 )
 """Calls by which a process leaves traces, of the modules os, io, fcntl and sqlite3."""
 
-KILLS = 200
+KILLS = trials(160)
 
 
 class Scene:
@@ -77,7 +78,7 @@ class Scene:
 
     def check(self):
         """Everything that was promised, of all that happened so far."""
-        recover(self.ledger)
+        recover(self.ledger, self.key)
         assert self.ledger.unfinished() == []
         releases = {r.id: r for r in self.ledger.releases()}
         done = {name for name, release in releases.items() if release.status == "published"}

@@ -9,7 +9,7 @@ import sys
 import pytest
 from sqlalchemy import text
 
-from ledger.helpers import ONE, PUBLIC, SECRET, all_end_well, forked, prepare, rows_of
+from ledger.helpers import ONE, PUBLIC, SECRET, all_end_well, forked, old_ledger, prepare, rows_of
 from veilmark.errors import DataError, OptionError, OutputError
 from veilmark.ledger import Ledger, schema
 from veilmark.ledger.schema import MIGRATIONS
@@ -19,12 +19,9 @@ TRIGGERS = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
 
 
 @pytest.fixture
-def older(tmp_path, monkeypatch, key):
-    """A ledger of version 1, which had no guards, with a release in it."""
-    path = tmp_path / "old.db"
-    with monkeypatch.context() as patch:
-        patch.setattr(schema, "MIGRATIONS", MIGRATIONS[:1])
-        prepare(Ledger.open(path, create=True), key, ONE)
+def older(tmp_path, key):
+    """A ledger of version 1, which had no guards and no seals, with a release in it."""
+    path = old_ledger(tmp_path / "old.db", key, "started", "prepared", version=1)
     assert rows_of(path, "SELECT version FROM veilmark_schema") == [(1,)]
     assert rows_of(path, TRIGGERS) == []
     return path
@@ -36,10 +33,11 @@ def older(tmp_path, monkeypatch, key):
 def test_an_older_ledger_is_brought_up_to_date(older, key):
     ledger = Ledger.open(older)
     assert rows_of(older, "SELECT version FROM veilmark_schema") == [(len(MIGRATIONS),)]
-    assert len(rows_of(older, TRIGGERS)) == 4
+    assert len(rows_of(older, TRIGGERS)) == 5
     assert ledger.verify(key).ok
     assert ledger.secrets(ONE, key) == SECRET
-    assert Ledger.open(older).append("published", ONE, {}).number == 3
+    assert ledger.upgrade(key) == 2
+    assert Ledger.open(older).append("published", ONE, {}, key=key).number == 4
 
 
 def test_processes_that_bring_it_up_to_date_at_once(older, key):
@@ -198,12 +196,23 @@ def test_a_ledger_that_can_only_be_read(locked, tmp_path, key):
     assert ledger.secrets(ONE, key) == SECRET
     assert [r.status for r in verbs.open_to_read(locked).releases()] == ["unfinished"]
     assert verbs.verify(locked, tmp_path / "key").entries == 2
-    for work in (lambda: ledger.append("aborted", ONE, {}), ledger.check_writable):
+    for work in (lambda: ledger.append("aborted", ONE, {}, key=key), ledger.check_writable):
         with pytest.raises(OutputError, match="can only be read"):
             work()
     with pytest.raises(OutputError, match="can only be read"):
         verbs.plan_to_publish(locked, tmp_path / "key")
     assert (locked.read_bytes(), sorted(p.name for p in tmp_path.iterdir())) == (before, files)
+
+
+def test_an_older_ledger_that_can_only_be_read(older, key, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    before = older.read_bytes()
+    ledger = Ledger.open(older)
+    found = ledger.verify(key)
+    assert (found.ok, found.sealed, found.secrets) == (True, 0, 1)
+    assert "carry no seal" in found.lacks
+    assert (ledger.key_id(), ledger.secrets(ONE, key)) == (key.id, SECRET)
+    assert older.read_bytes() == before
 
 
 def test_what_is_still_in_the_log_is_read_too(locked, key):

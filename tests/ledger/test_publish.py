@@ -6,13 +6,14 @@ import hashlib
 import os
 import platform
 import re
+import shutil
 import stat
 import sys
 from pathlib import Path
 
 import pytest
 
-from ledger.helpers import PUBLIC, SECRET, all_end_well, edit, forked, publish
+from ledger.helpers import PUBLIC, SECRET, all_end_well, edit, forge, forked, publish
 from veilmark.errors import DataError, OptionError, OutputError
 from veilmark.ledger import Ledger, new_release_id, publishing, recover
 from veilmark.ledger import publish as module
@@ -44,7 +45,7 @@ def test_a_release_is_in_the_ledger_and_on_disk(ledger, key, out):
     }
     assert [e.kind for e in release.history] == ["started", "prepared", "published"]
     assert ledger.secrets(name, key) == SECRET
-    assert recover(ledger) == {}
+    assert recover(ledger, key) == {}
 
 
 def test_what_is_learned_while_writing_is_kept(ledger, key, out):
@@ -60,11 +61,19 @@ def test_what_is_learned_while_writing_is_kept(ledger, key, out):
     assert ledger.secrets("r0123abcd", key) == SECRET
 
 
-def test_the_folder_is_like_any_other_and_the_work_is_private(ledger, key, out):
-    (out / "usual").mkdir()
-    with publishing(ledger, key, out / "copies", PUBLIC, SECRET) as doing:
-        assert stat.S_IMODE(doing.folder.parent.stat().st_mode) == 0o700
-    assert (out / "copies").stat().st_mode == (out / "usual").stat().st_mode
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
+def test_copies_are_for_their_owner_alone_whatever_the_umask(ledger, key, out, mask):
+    before = os.umask(mask)
+    try:
+        with publishing(ledger, key, out / "copies", PUBLIC, SECRET) as doing:
+            assert stat.S_IMODE(doing.folder.parent.stat().st_mode) == 0o700
+            (doing.folder / "spark").mkdir()
+            for name in ("ada.csv", "spark/part-0.csv"):
+                (doing.folder / name).write_text("x")
+    finally:
+        os.umask(before)
+    paths = (out / "copies", *(out / "copies").rglob("*"))
+    assert {(p.is_dir(), stat.S_IMODE(p.stat().st_mode)) for p in paths} == {(True, 0o700), (False, 0o600)}
 
 
 def test_an_empty_folder_may_be_there(ledger, key, out, monkeypatch):
@@ -90,7 +99,7 @@ def test_ids_are_random_and_no_secret_is_in_a_name(ledger, key, out):
 def test_a_failure_leaves_nothing(ledger, key, out, error):
     def write_half(doing):
         (doing.folder / "ada.csv").write_text("half")
-        raise error
+        raise error("half")
 
     with pytest.raises(error), publishing(ledger, key, out / "copies", PUBLIC, SECRET) as doing:
         write_half(doing)
@@ -215,7 +224,7 @@ def cut_short(monkeypatch, ledger, key, target, kind):
 
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "append", dying)
-        patch.setattr(module, "_settle", lambda *_: "")
+        patch.setattr(module, "_settle", lambda *_, **__: "")
         with pytest.raises(DeadError):
             publish(ledger, key, target)
     return ledger.unfinished()[-1]
@@ -224,24 +233,106 @@ def cut_short(monkeypatch, ledger, key, target, kind):
 def test_a_folder_that_was_renamed_is_published(ledger, key, out, monkeypatch):
     name = cut_short(monkeypatch, ledger, key, out / "copies", "published")
     assert ledger.release(name).status == "unfinished"
-    assert recover(ledger) == {name: "published"}
+    assert recover(ledger, key) == {name: "published"}
     assert names(out) == ["copies", "copies/ada.csv", "copies/bob.csv"]
     assert ledger.release(name).status == "published"
-    assert recover(ledger) == {}
+    assert recover(ledger, key) == {}
 
 
 def test_copies_without_an_entry_are_removed(ledger, key, out, monkeypatch):
     name = cut_short(monkeypatch, ledger, key, out / "copies", "prepared")
     assert f".veilmark-{name}/copies/ada.csv" in names(out)
-    assert recover(ledger) == {name: "aborted"}
+    assert recover(ledger, key) == {name: "aborted"}
     assert names(out) == []
 
 
-def test_a_renamed_folder_that_was_changed_is_not_published(ledger, key, out, monkeypatch):
+@pytest.mark.parametrize("change", ["edited", "one given away", "all given away"])
+def test_copies_that_have_left_are_published_whatever_became_of_them(ledger, key, out, monkeypatch, change):
+    """They may be in somebody's hands: undone, they could no longer be traced."""
     name = cut_short(monkeypatch, ledger, key, out / "copies", "published")
-    (out / "copies" / "ada.csv").write_text("changed")
-    assert recover(ledger) == {name: "aborted"}
+    if change == "edited":
+        (out / "copies" / "ada.csv").write_text("changed")
+    elif change == "one given away":
+        (out / "copies" / "ada.csv").unlink()
+    else:
+        shutil.rmtree(out / "copies")
+    before = names(out / "copies")
+    assert recover(ledger, key) == {name: "published"}
+    assert (names(out / "copies"), ledger.secrets(name, key)) == (before, SECRET)
+    assert not (out / f".veilmark-{name}").exists()
+
+
+@pytest.mark.parametrize("put", ["an empty folder", "other files", "the same files"])
+def test_a_folder_put_in_the_place_of_copies_that_have_left(ledger, key, out, monkeypatch, put):
+    """By somebody without the key, so that the release looks as if it had never left."""
+    name = cut_short(monkeypatch, ledger, key, out / "copies", "published")
+    hidden = out / f".veilmark-{name}" / "copies"
+    if put == "the same files":
+        shutil.copytree(out / "copies", hidden)
+    else:
+        hidden.mkdir()
+    if put == "other files":
+        (hidden / "ada.csv").write_text("another")
+        shutil.rmtree(out / "copies")
+    assert recover(ledger, key) == {name: "published"}
+    assert not hidden.exists()
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_copies_that_never_left_are_undone(ledger, key, out, monkeypatch, empty):
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_rename", lambda *_: None)
+        name = cut_short(patch, ledger, key, out / "copies", "published")
+    if empty:
+        (out / "copies").mkdir()
+    assert recover(ledger, key) == {name: "aborted"}
+    assert names(out) == (["copies"] if empty else [])
+
+
+def test_copies_of_which_nothing_can_be_seen_stay_unfinished(ledger, key, out, monkeypatch):
+    """Nobody can tell whether they were given away."""
+    name = cut_short(monkeypatch, ledger, key, out / "copies", "published")
+    os.rename(out, out.with_name("unseen"))
+    assert recover(ledger, key) == {}
+    assert ledger.release(name).status == "unfinished"
+    os.rename(out.with_name("unseen"), out)
+    assert recover(ledger, key) == {name: "published"}
+
+
+def test_hidden_folders_that_are_left_behind_are_removed(ledger, key, out, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", lambda *_, **__: None)
+        name = publish(ledger, key, out / "copies")
+    assert (out / f".veilmark-{name}").is_dir()
+    recover(ledger, key)
     assert names(out) == ["copies", "copies/ada.csv", "copies/bob.csv"]
+
+
+@pytest.mark.parametrize(("inside", "old", "stays"), [
+    ([], True, False),
+    (["copies/"], True, False),
+    (["copies/", "lock"], True, False),
+    (["copies/", "lock"], False, True),
+    (["lock"], True, True),
+    (["copies/", "copies/ada.csv", "lock"], True, True),
+])  # fmt: skip
+def test_folders_of_processes_killed_at_once_are_removed(ledger, key, out, inside, old, stays):
+    """Of a ledger that this one does not know, only what never held anything."""
+    work = out / ".veilmark-r0000dead"
+    work.mkdir()
+    for name in inside:
+        (work / name).mkdir() if name.endswith("/") else (work / name).touch()
+    if old:
+        os.utime(work, (0, 0))
+    publish(ledger, key, out / "copies")
+    assert work.exists() == stays
+
+
+def test_a_locked_folder_is_not_removed(ledger, key, out):
+    with publishing(Ledger.open(out / "other.db", create=True), key, out / "others", PUBLIC, SECRET) as doing:
+        os.utime(doing.folder.parent, (0, 0))
+        publish(ledger, key, out / "copies")
+        assert doing.folder.is_dir()
 
 
 def test_the_same_files_of_another_release_are_not_taken_for_it(ledger, key, out, monkeypatch):
@@ -254,8 +345,8 @@ def test_the_same_files_of_another_release_are_not_taken_for_it(ledger, key, out
 
 def test_a_release_in_the_making_is_left_alone(ledger, where, key, out):
     with publishing(ledger, key, out / "copies", PUBLIC, SECRET) as doing:
-        assert recover(Ledger.open(where)) == {}
-        assert all_end_well([forked(recover, Ledger.open(where))])
+        assert recover(Ledger.open(where), key) == {}
+        assert all_end_well([forked(recover, Ledger.open(where), key)])
         assert doing.folder.exists()
     assert ledger.release(doing.release).status == "published"
 
@@ -265,27 +356,29 @@ def test_what_another_computer_has_begun_is_left_to_it(ledger, key, out, monkeyp
         patch.setattr(platform, "node", lambda: "elsewhere")
         name = cut_short(patch, ledger, key, out / "copies", "prepared")
     os.rename(out, out.with_name("unseen"))
-    assert recover(ledger) == {}
+    assert recover(ledger, key) == {}
     assert ledger.release(name).status == "unfinished"
     os.rename(out.with_name("unseen"), out)
-    assert recover(ledger) == {name: "aborted"}
+    assert recover(ledger, key) == {name: "aborted"}
 
 
 def test_a_folder_that_is_gone_is_given_up_where_nobody_else_can_have_it(ledger, key, out, monkeypatch):
     name = cut_short(monkeypatch, ledger, key, out / "copies", "prepared")
     os.rename(out, out.with_name("unseen"))
-    assert recover(ledger) == ({name: "aborted"} if ledger.database.is_local else {})
+    assert recover(ledger, key) == ({name: "aborted"} if ledger.database.is_local else {})
 
 
-def test_a_forged_entry_removes_nothing_of_others(ledger, out):
+def test_a_forged_entry_removes_nothing_of_others(ledger, key, out):
     (out / "mine").mkdir()
     (out / "mine" / "x").touch()
     (out / ".veilmark-r00000001").mkdir()
     body = {"folder": str(out / "mine"), "host": platform.node(), "work": str(out), "digests": {"x": "0"}}
-    ledger.append("started", "r00000001", body)
-    ledger.append("prepared", "r00000001", body)
-    assert recover(ledger) == {"r00000001": "aborted"}
-    assert names(out) == ["mine", "mine/x"]
+    publish(ledger, key, out / "copies")
+    forge(ledger, "started", "r00000001", body)
+    forge(ledger, "prepared", "r00000001", body)
+    before = names(out)
+    assert recover(ledger, key) == {}
+    assert names(out) == before
 
 
 def test_publishers_at_once(ledger, where, key, out):

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from ledger.helpers import ONE, PUBLIC, SECRET, TWO, all_end_well, forked, prepare, rows_of
+from strength import examples
 from veilmark.errors import OptionError
 from veilmark.ledger import Ledger
 from veilmark.ledger.chain import BEGINNING, canonical
@@ -52,7 +53,7 @@ def test_hashes_are_what_the_words_say(filled):
         assert link.hash == previous
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.text(), JSON, max_size=4), st.dictionaries(st.text(), JSON, max_size=4))
 def test_any_json_comes_back(ledger, key, public, secret):
     entry = ledger.append("note", ONE, public, secret, key)
@@ -94,18 +95,18 @@ def test_a_release_goes_its_way_step_by_step(ledger, kinds):
     assert len(ledger.entries()) == len(before)
 
 
-def test_what_has_ended_stays_so(filled):
+def test_what_has_ended_stays_so(filled, key):
     for kind in ("started", "prepared", "published", "aborted"):
         with pytest.raises(OutOfTurnError):
-            filled.append(kind, ONE, {})
+            filled.append(kind, ONE, {}, key=key)
 
 
 # --- releases ----------------------------------------------------------------------------------------------
 
 
-def test_releases_are_told_from_entries(filled):
-    filled.append("started", "r00000003", {"study": "s", "recipients": ["cyd"]})
-    filled.append("traced", TWO, {"accused": ["bob"]})
+def test_releases_are_told_from_entries(filled, key):
+    filled.append("started", "r00000003", {"study": "s", "recipients": ["cyd"]}, key=key)
+    filled.append("traced", TWO, {"accused": ["bob"]}, key=key)
     assert [(r.id, r.status, r.recipients) for r in filled.releases()] == [
         (ONE, "published", ["ada", "bob"]),
         (TWO, "published", ["ada", "bob"]),
@@ -124,7 +125,7 @@ def test_an_unknown_release(ledger, key):
         ledger.release("r0000001")
     with pytest.raises(OptionError, match="holds no release"):
         ledger.secrets("x", key)
-    ledger.append("started", TWO, {})
+    ledger.append("started", TWO, {}, key=key)
     with pytest.raises(OptionError, match=r"unfinished. has no secrets"):
         ledger.secrets(TWO, key)
 
@@ -140,8 +141,8 @@ def test_secrets_need_the_key(filled, key, other_key):
             use(other_key)
 
 
-def test_a_ledger_has_one_key(filled, other_key):
-    filled.append("started", "r00000003", {})
+def test_a_ledger_has_one_key(filled, key, other_key):
+    filled.append("started", "r00000003", {}, key=key)
     with pytest.raises(OptionError, match="another key"):
         filled.append("prepared", "r00000003", {}, SECRET, other_key)
     assert filled.verify().entries == 7
@@ -158,7 +159,7 @@ def test_nothing_secret_is_in_the_file(tmp_path, key):
 
 
 def test_the_same_secret_looks_different_each_time(filled):
-    one, two = (link.secret for link in filled.links() if link.secret)
+    one, two = (link.secret[8:] for link in filled.links() if link.secret)
     assert not {one[i : i + 8] for i in range(len(one) - 8)} & {two[i : i + 8] for i in range(len(two) - 8)}
 
 

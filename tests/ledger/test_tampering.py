@@ -63,8 +63,8 @@ def test_a_chain_written_anew_is_found_by_the_key_or_by_a_head_that_was_noted(fi
     written_anew(filled)
     assert filled.release(ONE).recipients == ["eve", "bob"]
     assert filled.verify().ok
-    assert filled.verify(key).where == 2
-    assert "does not open" in filled.verify(key).what
+    assert filled.verify(key).where == 1
+    assert "somebody without the key" in filled.verify(key).what
     assert "written anew" in filled.verify(head=head).what
     with pytest.raises(DataError, match="does not open"):
         filled.secrets(ONE, key)

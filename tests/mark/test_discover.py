@@ -13,6 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from register import NUMERIC, QUASI, both_domains, class_table, domain, labeller, levels_on, register, table
+from strength import examples
 from veilmark.errors import OptionError
 from veilmark.hierarchy import resolve
 from veilmark.mark.boxes import Boxes, link_boxes
@@ -37,7 +38,7 @@ def released(data, k, method):
     return classes, people, own, domains, levels_on(domains), made
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(seeds, st.sampled_from([2, 3, 5]), st.sampled_from([0.0, 0.1, 0.3]), st.integers(60, 400), st.integers(20, 60))
 def test_full_domain_releases_link_as_rows_do(seed, k, suppress, people, members):
     data = register(seed, people, members)
@@ -119,7 +120,15 @@ def test_distances_by_their_definition(seed, count, with_missing):
         return by_number + float(codes[1, a] != codes[1, b])
 
     every = np.arange(count)
-    assert linked.apart(0, every).tolist() == pytest.approx([apart(0, b) for b in range(count)])
+    linked = replace(linked, weights=(0.0, 0.5))
+    plain = [1 / np.log2(max(len(labels), 2)) for labels in linked.labels]
+
+    def unlike(b):
+        one, other = places[codes[0, 0]], places[codes[0, b]]
+        by_number = float(codes[0, 0] != codes[0, b]) if np.isnan(one - other) else abs(one - other)
+        return plain[0] * by_number + (plain[1] + 4 * 0.5) * float(codes[1, 0] != codes[1, b])
+
+    assert linked.unlike(0, every).tolist() == pytest.approx([unlike(b) for b in range(count)])
     records = linked.published.sum()
     means = [sum(linked.published[b] * apart(a, b) for b in range(count)) / max(records, 1) for a in range(count)]
     if records:
@@ -135,7 +144,7 @@ def covered(labels, on, levels):
     return [{t for t, hit in zip(on.text.to_pylist(), mask, strict=True) if hit} for mask in masks]
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(seeds, st.sampled_from([2, 3, 5]), st.sampled_from([1.5, 4.0, 50.0]), st.booleans())
 def test_boxes_link_as_rows_do_and_candidates_stand_apart(seed, k, risk, missing):
     data = register(seed, 300, 40, missing)

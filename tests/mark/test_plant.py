@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from mark.test_plan import KEY, linked_classes, wide
 from register import QUASI, Register, town
+from strength import examples
 from veilmark import workbench
 from veilmark.mark.plan import plan_marks
 from veilmark.mark.plant import Rows, copy_of, donors
@@ -42,7 +43,7 @@ cases = st.tuples(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(cases)
 def test_a_copy_holds_what_is_released_less_the_withheld_and_the_decoys(case):
     seed, decoys, covers, spare, whole, coded = case
@@ -70,7 +71,7 @@ def test_a_copy_holds_what_is_released_less_the_withheld_and_the_decoys(case):
         assert copy.schema.metadata is None
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.integers(0, 1 << 20), st.sampled_from([0, 20, 400]))
 def test_whom_decoys_borrow_from(seed, spare):
     linked = linked_classes(30, 60, seed)
@@ -81,7 +82,9 @@ def test_whom_decoys_borrow_from(seed, spare):
     for i, own in enumerate(chosen):
         assert len(set(own)) == len(own)
         share = -(-spare // len(NAMES)) if i < spare % len(NAMES) else spare // len(NAMES)
-        assert suppressed[own].sum() == min(len(own), share)
+        not_its_own = share - np.isin(rows.owner[suppressed], marks.decoys[i]).sum()
+        assert min(len(own), not_its_own) <= suppressed[own].sum() <= min(len(own), share)
+        assert (rows.owner[own] != np.repeat(marks.decoys[i], marks.sizes[i])).all()
         there = own[~suppressed[own]]
         assert np.isin(rows.owner[there], marks.withheld(i)).all()
     kept = [set(own[suppressed[own]]) for own in chosen]
@@ -93,7 +96,8 @@ def test_the_nearest_rows_are_borrowed():
     marks = plan_marks(linked, wide(("ada",), decoys=1, covers=0), KEY)
     rows = some_rows(linked, 300)
     own, spare = donors(rows, marks, 0, KEY), np.flatnonzero(linked.published[rows.owner] == 0)
-    distance = {int(r): linked.apart(int(marks.decoys[0][0]), rows.owner[[r]])[0] for r in spare}
+    name = int(marks.decoys[0][0])
+    distance = {int(r): linked.unlike(name, rows.owner[[r]])[0] for r in spare if rows.owner[r] != name}
     assert sorted(distance[int(r)] for r in own) == sorted(distance.values())[: len(own)]
 
 
@@ -148,7 +152,7 @@ def place(tmp_path_factory):
 def publish(place, name, form="csv", seed=7, method=None, models=(), study=None, data=None, **marking):
     data = data or town()
     wanted = wide(NAMES, **({"k": 3, "covers": 4} | marking))
-    job = workbench.Job(data.population, ("voter",), wanted, models, method or Ola(0.2), seed, form)
+    job = workbench.Job(data.population, ("voter",), wanted, models, method or Ola(0.2, "dm_star"), seed, form)
     made = workbench.release(study or data.study(), job, place / f"{name}.db", place / "key", place / name)
     decoys = workbench.ledger.decoys(place / f"{name}.db", made.release, place / "key")
     return data, made, decoys
@@ -171,7 +175,7 @@ def key_of(row):
         ("ola", {}),
         ("mondrian", {"method": Mondrian(), "form": "parquet"}),
         ("code", {"collusion": 2, "covers": 0, "false_accusation": 1e-2, "budget": 0.9}),
-        ("diverse", {"models": (DistinctL("diagnosis", 3), TCloseness("diagnosis", 0.45))}),
+        ("diverse", {"models": (DistinctL("diagnosis", 3), TCloseness("diagnosis", 0.45)), "risk": None}),
         (
             "mondrian_diverse",
             {"method": Mondrian(), "models": (DistinctL("diagnosis", 2), TCloseness("diagnosis", 0.6))},
@@ -211,18 +215,18 @@ def test_published_copies_row_by_row(place, name, given):
 
 
 def test_a_t_that_the_release_just_meets_can_be_promised(place):
-    """Copies lack some classes, and so differ a little from the whole that t compares with."""
+    """Copies lack some classes, and so differ a little from the whole that t compares with: they keep it all the same."""
     models = (KAnonymity(3), TCloseness("diagnosis", 0.5))
-    plain = workbench.anonymize(town().study(), models, place / "plain.csv", Ola(0.2))
+    plain = workbench.anonymize(town().study(), models, place / "plain.csv", Ola(0.2, "dm_star"))
     limit = plain.verified.t["diagnosis"]
-    _, made, _ = publish(place, "tight", models=(TCloseness("diagnosis", limit),), covers=8)
+    _, made, _ = publish(place, "tight", models=(TCloseness("diagnosis", limit),), covers=6, risk=None)
     worst = []
     for copy in made.copies:
         rows = rows_of(copy.file)
         whole = Counter(r["diagnosis"] for r in rows)
         classes = {k: Counter(r["diagnosis"] for r in rows if key_of(r) == k) for k in set(map(key_of, rows))}
         worst += [sum(abs(of[v] / of.total() - whole[v] / len(rows)) for v in whole) / 2 for of in classes.values()]
-    assert limit < max(worst) < limit + 0.05
+    assert max(worst) <= limit + 1e-12
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
@@ -237,7 +241,7 @@ def test_the_same_seed_gives_other_recipients_other_marks(place):
     """Else one could be taken for the other."""
     drawn = []
     for i, names in enumerate((("ada", "bob"), ("cyd", "dan"), ("ada", "bob"))):
-        job = workbench.Job(town().population, ("voter",), wide(names, k=3), (), Ola(0.2), 7)
+        job = workbench.Job(town().population, ("voter",), wide(names, k=3), (), Ola(0.2, "dm_star"), 7)
         made = workbench.release(town().study(), job, place / "others.db", place / "key", place / f"others_{i}")
         drawn.append(
             [
@@ -249,11 +253,11 @@ def test_the_same_seed_gives_other_recipients_other_marks(place):
     assert all(a != b for a, b in zip(drawn[0], drawn[1], strict=True))
 
 
-CELL = re.compile(r'(?:"(?:[^"]|"")*"|)(?=[,\n])')
+CELL = re.compile(r'("(?:[^"]|"")*"|[^",\r\n]*)[,\n]')
 
 
 def test_csv_files_are_written_alike(place):
-    """Every text is quoted, what is missing is not, whoever's row it is."""
+    """A text is quoted where it must be, what is missing never, whoever's row it is."""
     odd = ["a, b", 'say "so"', "line\nend", "", None, "x"]
     members = [{**row, "cost": odd[i % 6]} for i, row in enumerate(town().members)]
     _, made, _ = publish(place, "quoted", data=Register(town().people, members))
@@ -263,7 +267,9 @@ def test_csv_files_are_written_alike(place):
         assert "\r" not in raw
         assert raw.endswith("\n")
         headers.add(raw.split("\n", 1)[0])
-        assert re.fullmatch(f"(?:{CELL.pattern},?\n?)*", raw)
+        cells = CELL.findall(raw)
+        assert sum(map(len, cells)) + len(cells) == len(raw)
+        assert all(cell == '""' or set(cell[1:-1]) & set(',"\n') for cell in cells if cell.startswith('"'))
     assert len(headers) == 1
 
 

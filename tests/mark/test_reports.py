@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from veilmark.errors import DataError, OptionError
 from veilmark.mark.discover import Linked
-from veilmark.mark.plan import Marking
+from veilmark.mark.marking import CopyMarking
 from veilmark.mark.reports import detectability, near_limit, scalability, size_bins
 from veilmark.sample import voters
 from veilmark.study import Study
@@ -96,7 +96,7 @@ def test_recipients_as_in_the_paper():
     """1,845 classes near k and 10 covers each: 184 recipients; a budget of a half halves them. K/d of all 9,027 classes."""
     sizes = [5] * 1_000 + [6] * 845 + [9] * (9_027 - 1_845)
     linked = linked_of(sizes, [0] * len(sizes), [1_000] * len(sizes))
-    found = scalability(linked, Marking(names(3), 5, decoys=2, covers=10, budget=0.5))
+    found = scalability(linked, CopyMarking(names(3), 5, decoys=2, covers=10, budget=0.5))
     by = {r.strategy: r for r in found.removals}
     assert (by["size"].classes, by["size"].recipients_at_most, by["size"].recipients) == (1_845, 184, 92)
     assert (by["random"].classes, by["random"].recipients_at_most, by["random"].recipients) == (9_027, 902, 451)
@@ -109,7 +109,7 @@ def test_recipients_as_in_the_paper():
 def test_costs_by_hand():
     """Four classes of 2, 2, 4, 8 records, 4 more suppressed; two recipients with one cover each."""
     linked = linked_of([2, 2, 4, 8, 0, 0], [0, 0, 0, 0, 4, 0], [20, 30, 90, 100, 18, 15])
-    found = scalability(linked, Marking(("a", "b"), 2, decoys=1, covers=1, risk=(1.1, 1.5)))
+    found = scalability(linked, CopyMarking(("a", "b"), 2, decoys=1, covers=1, risk=(1.1, 1.5)))
     assert found.loss == pytest.approx((4 + 4 + 16 + 64 + 4 * 20) / 400)
     by = {r.strategy: r for r in found.removals}
     assert (by["size"].classes, by["size"].records, by["size"].share) == (2, 2, 2 / 16)
@@ -124,8 +124,8 @@ def test_costs_by_hand():
 @given(links(), st.integers(1, 4), st.integers(0, 3))
 def test_no_draw_costs_more_than_all_that_there_is(case, recipients, covers):
     linked, k = case
-    found = scalability(linked, Marking(names(recipients), k, covers=covers), seed=3)
-    assert found == scalability(linked, Marking(names(recipients), k, covers=covers), seed=3)
+    found = scalability(linked, CopyMarking(names(recipients), k, covers=covers), seed=3)
+    assert found == scalability(linked, CopyMarking(names(recipients), k, covers=covers), seed=3)
     released = int((linked.published > 0).sum())
     largest = sorted(linked.published, reverse=True)[: (recipients - 1) * covers]
     for r in found.removals:
@@ -159,7 +159,7 @@ ROLES = {
 def test_feasible_finds_what_a_release_would(tables, identity, tmp_path):
     source, people = tables
     study = Study.of(source, ROLES)
-    marking = Marking(names(2), 3, decoys=1, risk=(1.0, 50))
+    marking = CopyMarking(names(2), 3, decoys=1, risk=(1.0, 50))
     found = feasible(study, people, marking, ks=(2, 3), suppressions=(0.0, 0.1), identity=identity)
     assert [(of.k, of.suppression) for of in found.settings] == [(2, 0.0), (2, 0.1), (3, 0.0), (3, 0.1)]
     assert (found.people, found.members_known) == (20_000, bool(identity))
@@ -177,7 +177,7 @@ def test_feasible_finds_what_a_release_would(tables, identity, tmp_path):
 
 def test_charts_are_drawn(tables, tmp_path):
     source, people = tables
-    feasible(Study.of(source, ROLES), people, Marking(names(2), 3), suppressions=(0.1,), chart=tmp_path / "c.json")
+    feasible(Study.of(source, ROLES), people, CopyMarking(names(2), 3), suppressions=(0.1,), chart=tmp_path / "c.json")
     text = (tmp_path / "c.json").read_text()
     assert "times the release's highest risk" in text
     assert "records in the class" in text
@@ -185,7 +185,7 @@ def test_charts_are_drawn(tables, tmp_path):
 
 def test_bad_input_is_named(tables):
     source, people = tables
-    study, marking = Study.of(source, ROLES), Marking(names(2), 3)
+    study, marking = Study.of(source, ROLES), CopyMarking(names(2), 3)
     with pytest.raises(DataError, match="no column 'yob'"):
         feasible(study, people.drop_columns(["yob"]), marking)
     with pytest.raises(OptionError, match="no column 'name'"):

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import oracle
+from strength import examples
 from veilmark.hierarchy import Levels, parse_spec, resolve
 from veilmark.privacy.closeness import equal_distance, hierarchical_distance, ordered_distance
 from veilmark.privacy.measures import rank_values
@@ -115,7 +116,7 @@ MAPS = [
 ]
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(oracle.cases(), st.permutations(["cold", "flu", "hiv"]), st.tuples(*MAPS))
 def test_every_class_as_the_oracle_has_it(case, order, maps):
     table, rows, quasi = case.table, case.rows, case.quasi
@@ -137,7 +138,7 @@ def test_every_class_as_the_oracle_has_it(case, order, maps):
     agree(hierarchical_distance(table, "illness", levels), oracle.t_hierarchical(rows, quasi, "illness", tree))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(oracle.cases())
 def test_a_hierarchy_of_one_step_is_the_equal_distance(case):
     domain = case.table.histograms["illness"].domain

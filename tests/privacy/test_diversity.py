@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import oracle
+from strength import examples
 from veilmark.privacy.diversity import (
     basic_beta,
     disclosure,
@@ -104,7 +105,7 @@ def test_two_classes_that_merge_count_their_wanderer_once(persons):
     assert largest_share(merged, "illness").tolist() == [0.5]
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(oracle.cases())
 def test_every_class_as_the_oracle_has_it(case):
     table, rows, quasi = case.table, case.rows, case.quasi

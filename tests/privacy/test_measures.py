@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pycanon import anonymity
 
 import oracle
+from strength import examples
 from veilmark.errors import OptionError, StudyError
 from veilmark.privacy.measures import Sensitive, measure_classes, rank_values
 from veilmark.study import Study
@@ -177,7 +178,7 @@ def test_measuring_loads_no_scipy():
 # --- against the oracle ------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(oracle.cases(), oracle.cases(changed=False), st.sampled_from([0.1, 0.34, 0.5]))
 def test_measures_are_of_the_worst_class(case, other, threshold):
     table, rows, quasi = case.table, case.rows, case.quasi

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import oracle
+from strength import examples
 from veilmark.domain import Domain
 from veilmark.errors import OptionError
 from veilmark.hierarchy import parse_spec, resolve
@@ -39,7 +40,7 @@ from veilmark.privacy.models import (
     failing_classes,
 )
 
-quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 MILD = {"cold": "mild", "flu": "mild", "hiv": "grave"}
 SHARES = [0.1, 0.25, 1 / 3, 0.5, 0.6, 0.75, 1.0]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strength import examples
 from veilmark.privacy.population import (
     Uniques,
     _one_of,
@@ -221,7 +222,7 @@ counts_by_size = st.dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(counts_by_size, st.integers(0, 10**10))
 def test_always_a_share(by_size, more):
     sizes = np.array(sorted(by_size), dtype=np.int64)

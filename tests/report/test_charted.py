@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from veilmark import FSlip, Mondrian, Ola, Study
 from veilmark.charted import Charted
 from veilmark.errors import OptionError, VeilmarkError
 from veilmark.hierarchy import resolve
-from veilmark.mark.plan import Marking
+from veilmark.mark.marking import CopyMarking
 from veilmark.sample import voters
 from veilmark.score import ahp
 from veilmark.trace.accuse import Suspect, Traced
@@ -82,7 +83,7 @@ def decoys(folder):
     pa_csv.write_csv(people, folder / "voters.csv")
     pa_csv.write_csv(people.slice(0, 400), folder / "patients.csv")
     (folder / "voters.yaml").write_text(VOTERS)
-    marking = Marking(recipients=("a", "b"), k=5, decoys=1, covers=1)
+    marking = CopyMarking(recipients=("a", "b"), k=5, decoys=1, covers=1)
     return feasible(Study.open(folder / "voters.yaml"), str(folder / "voters.csv"), marking, (2, 3), (0.1,))
 
 
@@ -101,7 +102,7 @@ def results(tmp_path_factory):
         "measures": study.measure(),
         "score": scored,
         "record": scored.worst[0],
-        "ranking": study.compare([str(folder / "visits.csv")], draws=10),
+        "ranking": study.rank([str(folder / "visits.csv")], draws=10),
         **judgements(),
         "ola": study.anonymize(Ola(k=3, suppression=0.1, loss="gcp")),
         "mondrian": study.anonymize(Mondrian(k=3), release),
@@ -127,15 +128,17 @@ def test_a_notebook_shows_the_chart(results, name):
     result = results[name]
     assert isinstance(result, Charted)
     bundle = result._repr_mimebundle_(include=None, exclude=None)
-    kinds = [kind for kind in bundle if "vegalite" in kind]
-    assert len(kinds) == 1
-    spec = bundle[kinds[0]]
+    spec = result.chart().to_dict()
     assert spec["$schema"].startswith("https://vega.github.io/schema/vega-lite/v")
     assert spec["description"]
     assert spec["config"]["font"]
     assert json.dumps(spec)
-    assert bundle["text/plain"] == repr(result)
-    assert bundle["image/svg+xml"].startswith("<svg")
+    assert set(bundle) == {"text/html", "text/plain"}
+    assert bundle["text/plain"] == str(result)
+    tables, _, picture = bundle["text/html"].partition('<img alt="" src="data:image/svg+xml;base64,')
+    assert tables == result._repr_html_()
+    assert "<table>" in tables
+    assert base64.b64decode(picture.removesuffix('">')).startswith(b"<svg")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -168,7 +171,7 @@ def test_a_chart_that_fails_leaves_nothing(results, tmp_path):
         def __repr__(self):
             return "Broken()"
 
-    assert Broken()._repr_mimebundle_() == {"text/plain": "Broken()"}
+    assert Broken()._repr_mimebundle_() == {"text/html": Broken()._repr_html_(), "text/plain": "Broken"}
     with pytest.raises(RuntimeError):
         Broken().save_chart(tmp_path / "chart.png")
     assert not list(tmp_path.iterdir())
@@ -176,7 +179,8 @@ def test_a_chart_that_fails_leaves_nothing(results, tmp_path):
 
 def test_without_altair_the_text_is_shown(results, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "altair", None)
-    assert results["measures"]._repr_mimebundle_() == {"text/plain": repr(results["measures"])}
+    shown = results["measures"]
+    assert shown._repr_mimebundle_() == {"text/html": shown._repr_html_(), "text/plain": str(shown)}
     with pytest.raises(VeilmarkError, match="report"):
         results["measures"].save_chart(tmp_path / "chart.png")
 

@@ -13,6 +13,7 @@ from drawn import data, rows, words
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strength import examples
 from veilmark.domain import Domain
 from veilmark.hierarchy import Levels, parse_spec, resolve
 from veilmark.privacy.measures import count_sizes
@@ -40,7 +41,7 @@ def bounds(text):
     return int(low), int(high or low)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.lists(st.one_of(st.integers(1, 12), st.integers(1, 9999)), min_size=1))
 def test_class_sizes_draws_all_members(sizes):
     chart = class_charts.class_sizes(Counter(sizes))
@@ -56,7 +57,7 @@ def test_class_sizes_draws_all_members(sizes):
     assert low <= min(sizes) <= high
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.lists(st.integers(1, 3000), min_size=1), st.sampled_from([0.05, 0.2, 0.5]))
 def test_risk_profile_is_the_share_at_or_below_each_risk(sizes, threshold):
     chart = class_charts.risk_profile(Counter(sizes), threshold=threshold)
@@ -183,7 +184,7 @@ def some_nodes(shape, seed):
     return found
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.tuples(*[st.integers(1, 4)] * 3), st.integers(0, 99), st.integers(1, 64))
 def test_the_lattice_has_every_node_at_its_height(shape, seed, count):
     nodes = some_nodes(shape, seed)[:count]

@@ -14,12 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strength import examples
 from veilmark.attack import AttackResult
 from veilmark.errors import VeilmarkError
 from veilmark.ledger import Release, Verification
 from veilmark.ledger.chain import Entry
 from veilmark.privacy.measures import Measures
 from veilmark.privacy.require import Requirement
+from veilmark.privacy.unchanged import Unchanged
 from veilmark.report import document
 from veilmark.report.document import Book, CopyCheck, File, Promise, Report, Shared, Slices, Subject, findings, render
 from veilmark.study import Study
@@ -175,7 +177,7 @@ def test_the_page_needs_no_network():
     assert not re.search(r"https?:|url\(|@import|\bon\w+=", text.split("</style>")[1])
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_whatever_comes_from_data_is_escaped(one, other):
     name, value = one + HOSTILE, HOSTILE + other
@@ -239,10 +241,54 @@ def test_what_holds():
     copies = (CopyCheck("a.csv", "ada", "as published", 9, 3, 5, (Promise({"model": "k", "k": 5}, 5, True),)),)
     found = lines(plain(shared=shared, book=book(copies=copies)))
     assert "fails" not in found.values()
-    assert list(found.values()).count("holds") == 5
+    assert list(found.values()).count("holds") == 6
 
 
-@pytest.mark.parametrize(("success", "said"), [(0.6, "bk (60.0%, guessing 20.0%)"), (0.25, "none of 1 tried")])
+def unchanged_of(**uniques):
+    found = {name: Unchanged(n, 20, sample) for name, (n, sample) in uniques.items()}
+    return plain(shared=Shared("r.csv", (), (), measures=replace(measured(3), unchanged=found)))
+
+
+def test_columns_published_unchanged():
+    worst = "records of the release are unique once amount, which is published unchanged, is known"
+    one = unchanged_of(amount=(7, None), illness=(0, None))
+    assert f"7 of 20 {worst} beside the quasi-identifiers." in lines(one)
+    assert '<th scope="row">amount</th>' in render(one)
+    several = unchanged_of(amount=(14, 9), illness=(1, None))
+    said = f"About 14 of 20 {worst} beside the quasi-identifiers. 1 more column also makes records unique."
+    assert said in lines(several)
+    assert "No record of the release is unique by its quasi-identifiers and one more column." in lines(
+        unchanged_of(illness=(0, None))
+    )
+
+
+def test_limits_that_missing_values_meet():
+    found = replace(measured(3), missing_counted={"illness": {"l": 2, "t": 1}})
+    text = " ".join(render(plain(shared=Shared("r.csv", (), (), measures=found))).split())
+    assert "2 classes meet the l above and 1 class meets the t above only because a missing value counts" in text
+
+
+@pytest.mark.parametrize("where", ["release", "copy", "study"])
+def test_a_published_column_without_a_role_fails_first(where):
+    names = ("income",)
+    shared = Shared("r.csv", (), (), unnamed=names if where == "release" else (), measures=measured(3))
+    copies = (CopyCheck("a.csv", "ada", "as published", 9, 3, 5, (), names if where == "copy" else ()),)
+    made = plain(shared=shared, book=book(copies=copies))
+    if where == "study":
+        made = plain()
+        subject, found = replace(made.subject, unnamed="other"), replace(made.measures, unseen=names)
+        made = replace(made, subject=subject, measures=found)
+    status, text = findings(made)[0]
+    assert status == "fails"
+    assert "role" in text
+    assert "income" in text
+    assert '<li class="fails">' in render(made)
+
+
+@pytest.mark.parametrize(
+    ("success", "said"),
+    [(0.6, "Better than guessing: bk (+40.0 points, a lot)."), (0.25, "No attack is better than guessing.")],
+)
 def test_attacks_in_words(success, said):
     found = " ".join(lines(plain(attacked=attacked(success))))
     assert said in found

@@ -61,7 +61,7 @@ def test_one_look_at_all_nodes_is_ola_and_linking(case, k, suppression, seed):
     sample = draw_sample(everybody, max(everybody.total_records // 3, 1), [seed])
     nodes = SampleNodes(sample, levels, 6)
     try:
-        found = search(sample, levels, [KAnonymity(k)], Ola(suppression))
+        found = search(sample, levels, [KAnonymity(k)], Ola(suppression, loss="dm_star"))
     except OptionError:
         with pytest.raises(OptionError, match="No generalization reaches"):
             nodes.best(k, suppression)

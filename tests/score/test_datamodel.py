@@ -417,7 +417,7 @@ def test_against_the_formula(bases: list[float], edges: dict[tuple[str, str], fl
 def test_large_models_are_quick() -> None:
     tree = {f"A{i}": {"sensitivity": 0.5, "values": {str(v): 0.5 for v in range(200)}} for i in range(200)}
     edges = [(f"A{i}", f"A{i + 1}", 0.5) for i in range(199)]
-    start = time.perf_counter()
+    start = time.process_time()
     weights = model(tree, *edges).weights()
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert weights["A198"]["7"] == pytest.approx(0.25 * 1.25)

@@ -22,6 +22,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strength import PATIENCE
 from veilmark import workbench
 from veilmark.cli.main import main
 from veilmark.domain import as_text
@@ -401,7 +402,7 @@ def strange(kind, i):
     return {"keys": [f"P{i}"]} if kind == "keys" else {"rows": [ROWS[0] | {"City": "calgary"}]}
 
 
-@pytest.mark.parametrize(("kind", "hint"), [("rows", "compare City, Gender, Diagnosis"), ("keys", "see --key")])
+@pytest.mark.parametrize(("kind", "hint"), [("rows", "compare City, Gender, Diagnosis"), ("keys", "see key=")])
 def test_results_of_strangers_only_are_warned_of_once(kind, hint):
     monitor = paper(person="id")
     for i in range(19):
@@ -442,7 +443,7 @@ def test_a_result_that_cannot_be_read_changes_nothing(result, words):
 
 
 def test_keys_need_a_key_column():
-    with pytest.raises(OptionError, match=r"no key column is known\. Name it with --key"):
+    with pytest.raises(OptionError, match=r"no key column is known\. Name it with key="):
         paper().observe("ann", keys=["p1"])
     with pytest.raises(DataError, match=r"has no column 'Cty', which the key of the log names. Did you mean 'City'"):
         Monitor(Study.of(pa.Table.from_pylist(ROWS), PAPER_ROLES), "Cty")
@@ -542,7 +543,7 @@ def run(study, log, *options, code=0):
 
 def test_json(study, capsys):
     log = line("ann", keys=["p0", "p2", "secret"]) + "\n" + line("bob", rows=[ROWS[5]]) + line("ann", keys=["p0"])
-    run(study, log, "--key", "id", "--exposure", "0.3", "--json")
+    run(study, log, "--log-key", "id", "--exposure", "0.3", "--json")
     out, err = capsys.readouterr()
     got = json.loads(out)
     assert (got["queries"], got["records"], got["unknown"]) == (3, 4, 1)
@@ -566,10 +567,10 @@ def test_json(study, capsys):
 
 
 def test_text_for_a_person(study, capsys):
-    run(study, line("ann", keys=["p0", "x"]) + line("[b]", keys=["p1"]), "--key", "id", "--exposure", "0.1")
+    run(study, line("ann", keys=["p0", "x"]) + line("[b]", keys=["p1"]), "--log-key", "id", "--exposure", "0.1")
     out, err = capsys.readouterr()
     assert out.startswith("2026-01-02T03:04:05  ann: 1 distinct records seen up to now, 16.42% of")
-    assert "2 queries of 2 users" in out
+    assert "2 queries by 2 users" in out
     assert "[b]" in out
     assert "1 of the returned records are not in the source" in out
     assert err == ""
@@ -600,7 +601,7 @@ def test_malformed_lines_are_counted_and_the_first_are_named(study, capsys):
         ("", ["--exposure", "0.1,x"], "--exposure takes shares"),
         ("", ["--exposure", "7"], "at most 1, not 7"),
         ("", ["--threshold", "0"], "threshold must be above 0"),
-        ("", ["--key", "Id"], "has no column 'Id'.*Did you mean 'id'"),
+        ("", ["--log-key", "Id"], "has no column 'Id'.*Did you mean 'id'"),
         ("", ["--log", "gone.jsonl"], "The log 'gone.jsonl' cannot be read: No such file"),
     ],
 )
@@ -636,9 +637,9 @@ def test_an_alert_comes_before_the_log_ends(study):
         process.stdin.flush()
         assert "ann: 3 distinct records seen" in process.stdout.readline()
         process.stdin.write('b", "rows": []}')
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
-    assert "3 queries of 2 users" in out
+    assert "3 queries by 2 users" in out
     assert err == ""
 
 
@@ -648,9 +649,9 @@ def test_ctrl_c_ends_the_log(study):
         process.stdin.flush()
         process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
-    assert "1 queries of 1 users" in out
+    assert "1 queries by 1 users" in out
     assert "Stopped" in err
 
 

@@ -25,7 +25,7 @@ STUDY = Study.of(
     SOURCE,
     {
         "a": "quasi",
-        "s": {"role": "sensitive", "weights": {"u": 0.1, "v": 0.5, "w": 0.9}},
+        "s": {"role": "sensitive", "weights": {"u": 0.1, "v": 0.4, "w": 0.6}},
         "t": {"role": "sensitive", "weights": {"p": 0.2, "q": 0.3}},
     },
 )

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from score.score_oracle import record_factors, scores, table_factors
+from strength import examples
 from veilmark import workbench
 from veilmark.errors import DataError, OptionError, StudyError
 from veilmark.score.scores import Options
@@ -94,7 +95,7 @@ def as_table(rows):
 
 
 @pytest.mark.filterwarnings("ignore::veilmark.errors.VeilmarkWarning")
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(cases())
 def test_scores_are_the_paper_s_formulas(case):
     rows, chosen, quasi, sensitive, person, options = case

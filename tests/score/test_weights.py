@@ -44,8 +44,9 @@ def test_ranges_of_numbers(tmp_path):
     ("ranges", "words"),
     [
         ([{"from": 5, "to": 5, "weight": 1}], "is empty"),
-        ([{"to": 6, "weight": 1}, {"from": 5, "weight": 2}], "overlap"),
+        ([{"to": 6, "weight": 1}, {"from": 5, "weight": 0.5}], "overlap"),
         ([{"to": 6, "weight": -1}], "A weight is a number"),
+        ([{"to": 6, "weight": 1.5}], "from 0 .* to 1"),
         ([{"too": 6, "weight": 1}], "unknown key 'too'"),
         ([{"to": 6}], "'weight' is missing"),
     ],

@@ -153,7 +153,7 @@ def test_log_and_memory_are_for_their_owner_alone(place):
     (place / "drop.state.json").write_text("[1, 2")
     with pytest.raises(OptionError, match="not what a watch remembers"):
         begin(place)
-    with pytest.raises(OutputError, match="--log"):
+    with pytest.raises(OutputError, match="log="):
         Log(place / "nowhere" / "log.jsonl")
 
 
@@ -253,7 +253,7 @@ def test_what_is_no_webhook(url):
 
 @pytest.fixture(scope="module")
 def case(tmp_path_factory):
-    return make_release(tmp_path_factory.mktemp("watch"))
+    return make_release(tmp_path_factory.mktemp("watch"), people=60_000, members=6_000, decoys=3)
 
 
 def fill(case, drop):
@@ -273,6 +273,8 @@ def test_claims_and_leaks_of_a_release(case, tmp_path):
     by_file = {r.file: r for r in found.results}
     assert (by_file["leak.csv"].kind, by_file["leak.csv"].accused) == ("leak", ("dan",))
     assert (by_file["claims.csv"].kind, by_file["claims.csv"].accused) == ("claims", ("bob",))
+    assert "keyed draw of decoy classes" in by_file["claims.csv"].meaning
+    assert "secret key" in by_file["leak.csv"].meaning
     assert (by_file["bystanders.csv"].kind, by_file["bystanders.csv"].accused) == ("claims", ())
     assert by_file["letter.txt"].error
     assert by_file["junk.parquet"].error
@@ -303,7 +305,7 @@ def test_the_command(case, tmp_path):
     shown = CliRunner().invoke(app, [str(tmp_path / "drop"), *own])
     assert shown.exit_code == 0, shown.output
     assert "leak.csv: leak; named: dan (" in shown.output
-    assert "5 files looked at: 2 named somebody, 2 could not be checked" in shown.output
+    assert "5 files checked: 2 named somebody, 2 could not be read" in shown.output
     found = CliRunner().invoke(app, [str(tmp_path / "drop"), *own, "--log", str(tmp_path / "other.jsonl"), "--json"])
     content = json.loads(found.stdout)
     assert (content["checked"], content["named"], content["errors"]) == (5, 2, 2)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from releases import LABELS, ROLES, ROWS, SOURCE, STUDY, VALUES, generalized, tables
 
+from strength import examples
 from veilmark.cli import show_utility
 from veilmark.study import Study
 from veilmark.utility import classifier
@@ -44,7 +45,7 @@ def test_classifier_with_a_number_to_predict_from_a_sample(monkeypatch):
     assert workbench.view_utility(STUDY, SOURCE, seed=3) == workbench.view_utility(STUDY, SOURCE, seed=3)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(tables(VALUES, 3), tables(LABELS, 1))
 def test_matching_finds_a_cell_that_covers_each_record(source, release):
     study = Study.of(source, {"age": "quasi", "zip": ROLES["zip"], "sex": "sensitive"})
@@ -63,4 +64,4 @@ def test_matching_finds_a_cell_that_covers_each_record(source, release):
 
 def test_classifier_in_words():
     found = classifier.Classified("diagnosis", 600, 5, 0.5, 0.83, 0.01, 0.81, 0.02)
-    assert "83.0% right when trained on the source, 81.0% (± 2.0%) on the release" in show_utility._classifier(found)
+    assert "83.0% if trained on the source, 81.0% (± 2.0%) if trained on the release" in show_utility._classifier(found)

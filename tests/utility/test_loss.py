@@ -121,6 +121,27 @@ def test_local_by_attribute_is_what_records_lose(rows, k, sets):
     assert totals["dm"] == sum(len(m) ** 2 for m in members.values())
 
 
+@given(ROWS, st.integers(1, 4), st.integers(0, 1 << 20))
+def test_suppressed_parts_lose_everything(rows, k, seed):
+    assume(len(rows) >= k)
+    table, levels = prepared(rows)
+    found = partition(table, levels, [False] * len(QUASI), [KAnonymity(k)])
+    gone = np.random.default_rng(seed).random(found.parts) < 0.4
+    got = local_losses(table, levels, [False] * len(QUASI), found.part, found.parts, gone=gone)
+    records = np.bincount(found.part, weights=table.records, minlength=found.parts)
+    lost, everyone = records[gone].sum(), len(rows)
+    kept = local_losses(table, levels, [False] * len(QUASI), found.part, found.parts)
+    assert got["dm"] == (records[~gone] ** 2).sum() + lost * everyone
+    for metric in ("gcp", "precision"):
+        assert lost / everyone - 1e-9 <= got[metric] <= kept[metric] + lost / everyone + 1e-9
+    everything = np.ones(found.parts, dtype=bool)
+    whole = local_losses(table, levels, [False] * len(QUASI), found.part, found.parts, gone=everything)
+    assert (whole["gcp"], whole["precision"]) == pytest.approx((1, 1))
+    assert whole["entropy"] == pytest.approx(
+        sum(np.log2(everyone / sum(r[c] == row[c] for r in rows)) for row in rows for c in QUASI)
+    )
+
+
 @given(st.lists(st.sampled_from("abcdefghijklm"), min_size=3, max_size=40), st.integers(1, 5))
 def test_sets_cost_as_much_as_the_labels_that_are_published(values, k):
     assume(len(values) >= k)

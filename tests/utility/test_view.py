@@ -18,6 +18,7 @@ from releases import AGE, LABELS, QUASI, ROLES, ROWS, SOURCE, STUDY, VALUES, gen
 from typer.testing import CliRunner
 
 import oracle
+from strength import examples
 from veilmark.cli import utility as command
 from veilmark.errors import DataError, OptionError
 from veilmark.hierarchy import resolve
@@ -80,7 +81,7 @@ def freedom(release, covers, column, other):
     return total - 1 if labels else 0.0
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(tables(VALUES, 3), tables(LABELS, 1))
 def test_any_release_is_spread_evenly_over_what_it_covers(source, release):
     everything = pa.table({c: pa.array((v * 5)[:5], pa.string()) for c, v in VALUES.items()})
@@ -195,7 +196,7 @@ def test_columns_that_are_dropped_or_too_long_are_told(monkeypatch):
 def test_studies_and_releases_without_quasi_identifiers():
     none = workbench.view_utility(Study.of(SOURCE, {"name": "direct"}), SOURCE)
     assert none.loss is none.classifier is None
-    assert "Name a --target" in none.notes[-1]
+    assert "Name one with target=" in none.notes[-1]
     gone = workbench.view_utility(STUDY, SOURCE.select(["diagnosis"]))
     assert gone.loss.after["gcp"] == 1
     assert gone.associations == ()
@@ -234,7 +235,7 @@ def test_the_command(files):
     changes = [abs(a["change"]) for a in got["associations"]]
     assert changes == sorted(changes, reverse=True)
     text = run("study.yaml", "release.csv").stdout
-    assert "records, where the source has 600" in text
+    assert "records (the source has 600)" in text
     assert "Associations that changed most" in text
 
 

@@ -305,8 +305,11 @@ def test_a_value_too_common_is_named_with_the_largest_l():
         ({"k": 2, "f": 1}, "f must be 2 or more"),
         ({"k": 2, "f": (2, 2, 2)}, "f has 3 numbers for 2 groups"),
         ({"k": 2, "groups": (("salary",),)}, "leaves out 'poverty', 'education', 'disease'"),
-        ({"k": 2, "groups": (("salary", "povrety"),)}, "'povrety' of --groups is not .* Did you mean 'poverty'"),
-        ({"k": 2, "groups": (*GROUPS, ("salary",))}, "'salary' is in --groups more than once"),
+        (
+            {"k": 2, "groups": (("salary", "povrety"),)},
+            "'povrety' of groups= is not .* Did you mean 'poverty'",
+        ),
+        ({"k": 2, "groups": (*GROUPS, ("salary",))}, "'salary' is in groups= more than once"),
     ],
 )
 def test_what_cannot_be(options, message):

@@ -18,7 +18,7 @@ import oracle
 from veilmark.classes import ClassTable, Tally
 from veilmark.domain import Domain
 from veilmark.engines.duckdb import DuckDB
-from veilmark.errors import OptionError, VeilmarkError
+from veilmark.errors import OptionError, VeilmarkError, VeilmarkWarning
 from veilmark.hierarchy import Levels, parse_spec, resolve
 from veilmark.privacy.models import (
     DeltaDisclosure,
@@ -447,6 +447,30 @@ def test_models_that_such_parts_do_not_meet_together_are_reported():
     table = oracle.class_table(rows, ["place"], ["s"])
     with pytest.raises(VeilmarkError, match=r"same labels do not meet 'δ < 0\.44 for s' together"):
         partition(table, [echoing(table.domains[0])], [False], [KAnonymity(6), DeltaDisclosure("s", 0.44)])
+
+
+@pytest.mark.parametrize(("seed", "count", "ages"), [(668, 42, 2), (761, 47, 3)])
+def test_overlapping_ranges_that_would_break_a_limit_are_cut_without_overlap(seed, count, ages):
+    """Two parts with equal labels each meet δ, and not together."""
+    rng, letters = np.random.default_rng(seed), list("abcdefgh")
+    assert (int(rng.integers(15, 60)), int(rng.integers(2, 4))) == (count, ages)
+    illnesses = list("abc")[: int(rng.integers(2, 4))]
+    models = [KAnonymity(2), DeltaDisclosure("s", float(rng.choice([0.5, 1.0, 1.5])))]
+    rows = [
+        {"c": str(rng.choice(letters)), "age": str(20 + rng.integers(0, ages)), "s": str(rng.choice(illnesses))}
+        for _ in range(count)
+    ]
+    table = oracle.class_table(rows, ["c", "age"], ["s"])
+    kinds = parse_spec({"levels": [{c: "XY"[i % 2] for i, c in enumerate(letters)}]})
+    levels = [resolve(kinds, table.domains[0], "c"), resolve(None, table.domains[1], "age")]
+    with pytest.warns(VeilmarkWarning, match="No ranges overlap here"):
+        found = partition(table, levels, [False, True], models, Mondrian(relaxed=True))
+    strict = partition(table, levels, [False, True], models)
+    assert found.part.tolist() == strict.part.tolist()
+    parts = [
+        [row for row, p in zip(table.codes.T.tolist(), found.part, strict=True) if p == i] for i in range(found.parts)
+    ]
+    assert sum(map(len, parts)) == len(table)
 
 
 # --- edges and errors --------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strength import examples
 from veilmark.classes import ClassTable
 from veilmark.engines.duckdb import DuckDB
 from veilmark.errors import OptionError
@@ -31,6 +32,7 @@ from veilmark.privacy.models import (
     failing_classes,
 )
 from veilmark.utility.loss import METRICS
+from veilmark.veil import ola
 from veilmark.veil.anonymize import link
 from veilmark.veil.ola import Ola, search
 
@@ -142,23 +144,28 @@ ROWS = st.lists(st.fixed_dictionaries({c: st.sampled_from(v) for c, v in VALUES.
 
 
 @pytest.mark.parametrize("models", MODELS)
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(rows=ROWS, people=ROWS)
 def test_ola_finds_the_least_loss_of_all_nodes(engine, models, rows, people):
-    """For every loss, without suppression and with some."""
+    """For every loss, without suppression and with some; what publishes nothing never wins."""
     classes, levels = built(engine, rows, people if models in COMPARED else None)
     nodes = exhaustive(rows, classes, levels, MODELS[models])
-    for metric, limit in itertools.product(METRICS, (0.0, 0.1, 0.3)):
-        passing = [losses[metric] for suppressed, losses in nodes if suppressed <= limit * len(rows) + 1e-9]
+    for metric, limit in itertools.product(METRICS, (0.0, 0.1, 0.3, 1.0)):
+        within = [(n, losses[metric]) for n, losses in nodes if n <= limit * len(rows) + 1e-9]
+        passing = [loss for suppressed, loss in within if suppressed < len(rows)]
         method = Ola(suppression=limit, loss=metric)
-        if not passing:
+        if not within:
             with pytest.raises(OptionError, match="No generalization reaches"):
                 search(classes, levels, MODELS[models], method)
+            continue
+        if not passing:
+            assert search(classes, levels, MODELS[models], method).failing.all()
             continue
         found = search(classes, levels, MODELS[models], method)
         assert found.loss == pytest.approx(min(passing), rel=1e-9), (metric, limit)
         assert found.gap == 0
         assert found.table.records[found.failing].sum() <= limit * len(rows) + 1e-9
+        assert not found.failing.all()
 
 
 def many_rows(count, seed=1):
@@ -209,7 +216,7 @@ def test_options_that_make_no_sense(options):
         Ola(**options)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(rows=ROWS, metric=st.sampled_from(METRICS), limit=st.sampled_from([0.0, 0.1, 0.3]))
 def test_a_lattice_too_large_to_hold_still_finishes_with_a_gap_that_holds(engine, rows, metric, limit):
     classes, levels = built(engine, rows)
@@ -225,3 +232,15 @@ def test_a_lattice_too_large_to_hold_still_finishes_with_a_gap_that_holds(engine
     assert best.loss <= found.loss + 1e-9
     assert found.loss * (1 - found.gap) <= best.loss + 1e-9
     assert found.table.records[found.failing].sum() <= limit * len(rows) + 1e-9
+
+
+def test_a_lattice_too_large_to_try_is_searched_for_a_minute_unless_asked_otherwise(engine, monkeypatch):
+    """The clock jumps: the best so far is taken."""
+    monkeypatch.setattr(ola, "LARGEST_LATTICE", 1)
+    ticks = itertools.count(0, 20.0)
+    monkeypatch.setattr(ola.time, "monotonic", lambda: next(ticks))
+    classes, levels = built(engine, many_rows(80))
+    cut = search(classes, levels, [KAnonymity(2)], Ola())
+    whole = search(classes, levels, [KAnonymity(2)], Ola(seconds=np.inf))
+    assert len(cut.explored) < 6 < len(whole.explored)
+    assert cut.loss >= whole.loss

@@ -36,7 +36,7 @@ STUDY = Study.of(SOURCE, ROLES)
 @pytest.mark.parametrize("method", [Ola(k=3), Mondrian(k=3)])
 def test_the_engine_computes_hmac(tmp_path, method):
     key = tmp_path / "key"
-    got = STUDY.anonymize(method, pseudonym_key=key).table()
+    got = STUDY.anonymize(method, pseudonym_key=key, order="keep").table()
     secret = bytes.fromhex(key.read_text().strip())
 
     def want(value):
@@ -49,8 +49,8 @@ def test_the_engine_computes_hmac(tmp_path, method):
 
 
 def test_the_same_key_gives_the_same_pseudonyms_and_no_key_others(tmp_path):
-    first, second = (STUDY.anonymize(Ola(k=3), pseudonym_key=tmp_path / "key").table() for _ in range(2))
-    third, fourth = (STUDY.anonymize(Ola(k=3)).table() for _ in range(2))
+    first, second = (STUDY.anonymize(Ola(k=3), pseudonym_key=tmp_path / "key", seed=4).table() for _ in range(2))
+    third, fourth = (STUDY.anonymize(Ola(k=3), seed=4).table() for _ in range(2))
     assert first.equals(second)
     assert len({t["id"][0].as_py() for t in (first, third, fourth)}) == 3
 
@@ -79,7 +79,7 @@ def test_keys_that_are_none(tmp_path):
 
 
 def test_no_key_is_left_behind_when_there_is_no_release(tmp_path):
-    with pytest.raises(OptionError, match="No generalization"):
+    with pytest.raises(OptionError, match="cannot be reached"):
         STUDY.anonymize(Ola(k=7), tmp_path / "o.csv", pseudonym_key=tmp_path / "key")
     assert not list(tmp_path.iterdir())
 
@@ -102,7 +102,7 @@ PERSONS = {"id": {"role": "direct", "keep": "pseudonym"}, "sex": "quasi"}
 
 
 def test_the_person_column_may_be_a_pseudonym():
-    got = Study.of(visits(["F", "F", "F", "M", "M"]), PERSONS, person="id").anonymize(Ola(k=2))
+    got = Study.of(visits(["F", "F", "F", "M", "M"]), PERSONS, person="id").anonymize(Ola(k=2), order="keep")
     ids = got.table()["id"].to_pylist()
     assert ids[0] == ids[1]
     assert len(set(ids)) == 4
@@ -118,7 +118,7 @@ def test_the_command_keeps_a_key(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pa_csv.write_csv(SOURCE, "d.csv")
     Study.of("d.csv", ROLES).save("study.yaml")
-    command = ["anonymize", "study.yaml", "--k", "3", "--pseudonym-key", "key", "-o"]
+    command = ["anonymize", "study.yaml", "--k", "3", "--pseudonym-key", "key", "--seed", "4", "-o"]
     assert main([*command, "1.parquet"]) == main([*command, "2.parquet"]) == 0
     first, second = pq.read_table("1.parquet"), pq.read_table("2.parquet")
     assert first.equals(second)

@@ -21,8 +21,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import oracle
+from strength import examples
+from veilmark import readable
 from veilmark.errors import VeilmarkError
 from veilmark.hierarchy import parse_spec, resolve
+from veilmark.privacy import unchanged
 from veilmark.privacy.measures import Sensitive, rank_values
 from veilmark.privacy.models import (
     Alpha,
@@ -41,7 +44,7 @@ from veilmark.privacy.models import (
 from veilmark.veil import verify as module
 from veilmark.veil.verify import Verified, check_release, verify
 
-quick = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 # Names and values that a file must quote, or that look like something else.
 QUASI = ["c0", 'say "zip", please']
@@ -163,7 +166,7 @@ def test_distances_that_know_the_values(rows, quasi, how, name):
     assert ordered.limit == {"model": "t", "attribute": name, "t": 0.5, "distance": "ordered"}
 
 
-@settings(quick, max_examples=15)
+@settings(quick, max_examples=examples(15))
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 40)), min_size=1, max_size=60))
 def test_the_ordered_distance_of_many_values(pairs):
     rows = [{"c0": q, QUASI[1]: None, "size": str(v), "größe": None} for q, v in pairs]
@@ -226,7 +229,7 @@ def keeps(found, limits):
     return True
 
 
-@settings(quick, max_examples=25)
+@settings(quick, max_examples=examples(25))
 @given(tables(), some_quasi, ways, st.data())
 def test_a_release_is_refused_exactly_where_a_class_fails(rows, quasi, how, data):
     table = oracle.class_table(rows, quasi, SENSITIVE)
@@ -387,12 +390,21 @@ def test_a_file_that_cannot_be_read_back(tmp_path):
         verify(tmp_path / "out.csv", ["q"], ["s"])
 
 
-def test_it_shares_no_code_with_what_it_checks():
-    tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
+def imported(of):
+    """What a module imports beside the standard library."""
+    tree = ast.parse(Path(of.__file__).read_text(encoding="utf-8"))
     names = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
     names |= {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
-    assert {n for n in names if n.split(".")[0] not in sys.stdlib_module_names} == {
+    return {n for n in names if n.split(".")[0] not in sys.stdlib_module_names}
+
+
+def test_it_shares_no_code_with_what_it_checks():
+    assert imported(module) == {
         "duckdb",
         "pyarrow",
         "veilmark.errors",
+        "veilmark.privacy.unchanged",
+        "veilmark.scratch",
     }
+    assert imported(unchanged) == {"veilmark.readable"}
+    assert imported(readable) == set()

@@ -6,6 +6,7 @@ import time
 
 from starlette.testclient import TestClient
 
+from strength import PATIENCE
 from veilmark.web.access import Access
 from veilmark.web.app import create_app
 from veilmark.web.users import ROLES, Users
@@ -56,7 +57,7 @@ def new_app(folder, **more):
 
 def wait(client, job):
     """The job, once it is over."""
-    for _ in range(1_200):
+    for _ in range(20 * PATIENCE):
         found = client.get(f"/api/jobs/{job['id']}").json()
         if found["ended"]:
             return found

@@ -61,7 +61,7 @@ FORM = {
 
 
 @cache
-def tables(people=20_000, members=3_000):
+def tables(people=60_000, members=6_000):
     """The population and the patients."""
     random = np.random.default_rng(3)
     population = voters(people, 3)

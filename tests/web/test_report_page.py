@@ -10,7 +10,7 @@ import pytest
 
 from veilmark import workbench
 from veilmark.errors import OptionError
-from veilmark.mark.plan import Marking
+from veilmark.mark.marking import CopyMarking
 from veilmark.output import write_table
 from veilmark.sample import voters
 from veilmark.veil.ola import Ola
@@ -134,7 +134,7 @@ def released(tmp_path_factory):
     write_table(patients, folder / "patients.csv")
     (folder / "patients.yaml").write_text(STUDY)
     (folder / "releases").mkdir()
-    marking = Marking(("ada", "bob"), k=5, decoys=1, covers=3, risk=(1.0, 20.0))
+    marking = CopyMarking(("ada", "bob"), k=5, decoys=1, covers=3, risk=(1.0, 20.0))
     job = workbench.Job(folder / "voters.csv", ("voter_id",), marking, method=Ola(0.1), seed=7)
     study = workbench.open_study(folder / "patients.yaml")
     made = workbench.release(study, job, folder / "ledger.db", folder / "ledger.key", folder / "releases" / "first")

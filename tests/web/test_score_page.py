@@ -13,6 +13,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strength import examples
 from veilmark import Study
 from veilmark.errors import VeilmarkError, WeightsError
 from veilmark.score.ahp import read_matrix
@@ -419,7 +420,7 @@ def test_a_model_outside_is_not_shown(workspace, custodian, tmp_path):
     assert "Sickness" not in page
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.text(max_size=80) | st.text("tree: {}[]sensitivity1.0,valuesx\n -", max_size=120))
 def test_any_text_is_a_model_or_told(text):
     with suppress(VeilmarkError):

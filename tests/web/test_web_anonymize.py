@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strength import examples
 from veilmark.errors import OptionError
 from veilmark.web import lattice
 from veilmark.web.anonymized import _new, anonymize_source
@@ -74,7 +75,7 @@ SETTINGS = {
 }
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.sampled_from(sorted(METHODS)), st.data())
 def test_the_form_says_what_the_api_says(method, data):
     names = data.draw(st.sets(st.sampled_from([name for name in TAKES[method] if name in SETTINGS])))
@@ -180,7 +181,7 @@ def test_the_release(workspace, analyst, made):
     assert made["title"] == "Anonymize people by OLA, k = 3"
     found = made["result"]
     assert found["k"] >= 3
-    assert found["as_is"] == ["extra"]
+    assert (found["as_is"], found["columns_left_out"]) == ([], ["extra"])
     assert [one["unchecked"] for one in found["limits"]] == [None, None]
     assert len(made["charts"]) == 3
     view = analyst.get("/api/studies/people/anonymize").json()
@@ -189,10 +190,14 @@ def test_the_release(workspace, analyst, made):
     names = [file["name"] for file in view["files"]]
     assert names == ["people-ola.csv", "people-ola.recoding.json"]
     release = analyst.get(f"/download/{view['files'][0]['path']}").text
-    assert release.splitlines()[0] == "age,sex,illness,extra"
+    assert release.splitlines()[0] == "age,sex,illness"
     assert "person" not in release
     page = analyst.get("/studies/people/anonymize").text
-    for words in ("The release", "at least 2 values of illness", "people-ola.csv", "Other generalizations"):
+    said = ("The release", "at least 2 values of illness", "people-ola.csv", "Other generalizations")
+    assert list(found["unchanged"]) == ["illness"]
+    assert (found["unchanged"]["illness"]["exact"], found["missing_counted"]) == (True, {})
+    said = (*said, "Columns published unchanged", "make it a quasi-identifier")
+    for words in (*said, "because the study does not name them: extra."):
         assert words in page
     assert "person 1" not in page
     assert str(workspace.folder) not in page
@@ -213,7 +218,7 @@ def test_a_node(analyst, made):
         view = analyst.get("/api/studies/people/anonymize/node", params={"levels": node}).json()
         assert (view["suppressed"], view["classes"], view["passes"]) == (one["suppressed"], one["classes"], True)
         assert view["loss"]["gcp"] == pytest.approx(one["loss"])
-        assert view["columns"] == ["age", "sex", "illness", "extra"]
+        assert view["columns"] == ["age", "sex", "illness"]
         assert len(view["rows"]) == 10
         assert view["chart"]["$schema"]
         assert "Use this one" in analyst.get(f"/studies/people/anonymize/node?levels={node}").text
@@ -299,7 +304,7 @@ def test_names_are_taken_at_once_and_freed_on_failure(workspace):
 
 def test_a_failure_leaves_nothing(workspace):
     before = sorted((workspace.folder / "anonymized").iterdir())
-    with pytest.raises(OptionError, match="No generalization"):
+    with pytest.raises(OptionError, match="k = 1,000 cannot be reached"):
         anonymize_source(workspace, "people", {"method": "ola", "k": 1000})
     assert sorted((workspace.folder / "anonymized").iterdir()) == before
 
@@ -352,7 +357,7 @@ def test_compare(analyst):
     found = result(analyst, run(analyst, "/api/studies/people/anonymize/compare", asked))
     assert set(found["methods"]) == {"ola", "anatomy", "rmr"}
     page = analyst.get("/studies/people/anonymize/compare").text
-    assert "No other method has both less loss and less risk than" in page
+    assert "No other method has both less loss and less risk." in page
     data = {"k": "3", "method:ola": "on", "targets": "many", "suppress": "5"}
     answer = analyst.post("/studies/people/anonymize/compare", data=data)
     assert answer.status_code == 400

@@ -10,6 +10,7 @@ import warnings
 
 import pytest
 
+from strength import PATIENCE
 from veilmark import progress
 from veilmark.errors import DataError, VeilmarkWarning
 from veilmark.web.access import Session
@@ -77,7 +78,7 @@ def start(jobs, function, roles=("custodian", "analyst"), **given):
 
 
 def ended(job):
-    for _ in range(600):
+    for _ in range(20 * PATIENCE):
         if job.ended:
             return job
         time.sleep(0.05)

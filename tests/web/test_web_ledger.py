@@ -13,7 +13,7 @@ def test_before_the_first_release(custodian, auditor):
     assert auditor.get("/api/ledger").json() == {"releases": [], "job": None, "verified": None, "problem": None}
     assert "The custodian makes releases" in auditor.get("/ledger").text
     assert "Nothing was released yet" in custodian.get("/ledger").text
-    for url in ("/api/ledger/r00000000", "/api/ledger/backup", "/ledger/backup", "/ledger/r00000000"):
+    for url in ("/api/ledger/r00000000", "/api/ledger/backup", "/ledger/backup", "/ledger/anchor", "/ledger/r00000000"):
         assert auditor.get(url).status_code == 404
     assert auditor.post("/api/ledger/verify", json={}).status_code == 404
 
@@ -70,7 +70,8 @@ def test_checking(auditor, released, workspace):
     assert wait(auditor, job)["state"] == "done"
     found = auditor.get("/api/ledger").json()["verified"]
     assert (found["ok"], found["entries"], found["secrets"], found["files"]) == (True, 3, 1, 2)
-    assert "The ledger is whole: 3 entries; secrets opened: 1; files compared: 2" in auditor.get("/ledger").text
+    whole = "The ledger is whole: 3 entries; sealed by the key: 3; secrets opened: 1; files compared: 2"
+    assert whole in auditor.get("/ledger").text
     page = auditor.post("/ledger/verify", data={"head": found["head"]})
     assert wait(auditor, {"id": page.url.params["job"]})["state"] == "done"
     assert auditor.post("/ledger/verify", data={"head": "abc"}).status_code == 400
@@ -91,6 +92,14 @@ def test_a_head_that_is_gone_and_a_copy_that_was_changed(auditor, released, work
     assert "The ledger is not as it was written" in auditor.get("/ledger").text
 
 
+def test_an_anchor(app, auditor, released, workspace, tmp_path):
+    for url in ("/ledger/anchor", "/api/ledger/anchor"):
+        (tmp_path / "anchor.json").write_bytes(auditor.get(url).content)
+        noted = ledger.Noted(anchors=(tmp_path / "anchor.json",))
+        assert ledger.verify(workspace.ledger, noted=noted).ok
+    assert app.state.audit.last(1)[0].what == "downloaded an anchor of the ledger"
+
+
 def test_a_backup(app, auditor, released, tmp_path):
     for url in ("/ledger/backup", "/api/ledger/backup"):
         answer = auditor.get(url)
@@ -103,7 +112,8 @@ def test_a_backup(app, auditor, released, tmp_path):
 
 def test_the_analyst_sees_nothing(analyst, released):
     url = f"/ledger/{released['release']}"
-    for path in ("/ledger", "/api/ledger", url, f"/api{url}", "/ledger/backup", "/api/ledger/backup"):
+    files = [f"{api}/ledger/{file}" for api in ("", "/api") for file in ("anchor", "backup")]
+    for path in ("/ledger", "/api/ledger", url, f"/api{url}", *files):
         assert analyst.get(path).status_code == 403
     assert analyst.post(f"/api{url}/decoys").status_code == 403
 

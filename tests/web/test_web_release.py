@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from veilmark.web import words
+from veilmark.messages import END, START
 from veilmark.web.releases import Asked, from_form, kept_draft, to_form
 from web.helpers import wait
 from web.patients import ASKED, FORM, add_patients, make_release
@@ -61,8 +61,29 @@ def test_a_population_is_uploaded(custodian, workspace):
 
 def test_without_a_population(custodian):
     found = custodian.get("/api/studies/people/release").json()
-    assert (found["asked"]["population"], found["columns"]) == ("", [])
-    assert "choose a table" in custodian.get("/studies/people/release").text
+    assert (found["asked"]["population"], found["columns"], found["asked"]["decoys"]) == ("", [], 0)
+    assert found["live"]
+    page = custodian.get("/studies/people/release").text
+    assert "None: copies without decoys" in page
+    assert "Who somebody is" not in page
+
+
+def test_copies_without_a_population(custodian):
+    chosen = custodian.get(API, params={"population": ""}).json()["asked"]
+    assert (chosen["population"], chosen["decoys"]) == ("", 0)
+    asked = FORM | {"population": "", "decoys": "0", "hiding": "covers", "covers": "6", "identity": []}
+    answer = custodian.post(f"{URL}/try", data=asked).text
+    job = answer.partition('data-plan-job="')[2].partition('"')[0]
+    done = wait(custodian, {"id": job})
+    assert done["state"] == "done", done["error"]
+    shown = custodian.get(f"{URL}/plan", params={"job": job}).text
+    assert "kept for one recipient each" in shown
+    assert "Candidates" not in shown
+    assert "persons of the population" not in shown
+    kept = custodian.get(API).json()["asked"]
+    assert (kept["population"], kept["decoys"]) == ("", 0)
+    again = custodian.get(API, params={"population": "data/patients-voters.csv"}).json()["asked"]
+    assert (again["decoys"], again["identity"]) == (None, ["voter_id"])
 
 
 # --- the form --------------------------------------------------------------------------------------------------
@@ -80,7 +101,7 @@ def test_form_and_back():
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"recipients": " \n"}, "at least one recipient: one a line"),
+        ({"recipients": " \n"}, "at least one recipient: “Recipients”."),
         ({"recipients": "ada\nada"}, "named twice"),
         ({"recipients": "a/b\na?b"}, "the same file"),
         ({"identity": []}, "Tick the columns"),
@@ -90,7 +111,10 @@ def test_form_and_back():
         ({"k": "0"}, "K: input should be greater"),
         ({"suppress": "200"}, "Suppress: "),
         ({"collusion": "3"}, "A coalition has 1 to 2 members"),
-        ({"hiding": "none", "decoys": "0"}, "Nothing would tell the copies apart. Ask for decoys, covers"),
+        (
+            {"hiding": "none", "decoys": "0"},
+            "Nothing would tell the copies apart. Ask for “Decoy classes for each recipient”, “Covers",
+        ),
         ({"risk_low": "2", "risk_high": "1"}, "must rise"),
         ({"levels": "zip"}, "Levels are written as"),
         ({"t:diagnosis": "close"}, "t of diagnosis must be a number"),
@@ -158,15 +182,20 @@ def test_a_refusal_in_plain_words(custodian):
     assert done["state"] == "failed"
     assert "decoy classes are needed" in done["error"]
     assert "--" not in done["error"]
-    assert "Widen the range of risk" in custodian.get(f"{URL}/plan", params={"job": job["id"]}).text
+    assert "Widen “Risk of decoys”" in custodian.get(f"{URL}/plan", params={"job": job["id"]}).text
 
 
-def test_words():
-    text = "Ask for --decoys 5, or --covers 40, or --collusion 2 without --covers. Raise --false-accusation."
-    assert words.in_words(text) == (
-        "Ask for 5 decoy classes for each recipient, or 40 covers for each recipient, or a code against 2 who collude, "
-        "without covers. Raise the probability of a false accusation."
-    )
+def test_advice_names_the_fields(custodian, workspace):
+    weak = {"decoys": 1, "covers": 2, "collusion": None, "false_accusation": 1e-9}
+    job = custodian.post(f"{API}/plan", json=ASKED | weak).json()
+    assert wait(custodian, job)["state"] == "done"
+    notes = " ".join(custodian.get(f"/api/jobs/{job['id']}/result").json()["notes"])
+    page = custodian.get(f"{URL}/plan", params={"job": job["id"]}).text
+    kept = (workspace.private / "jobs" / job["id"] / "result.json").read_text()
+    for told in (notes, page, kept):
+        assert re.search(r"(Ask for|or raise) “(Decoy classes|How many may|Probability of naming)", told), told
+        assert "--" not in told.replace("<!--", "")
+        assert not {START, END} & set(told)
 
 
 # --- the copies ------------------------------------------------------------------------------------------------

@@ -6,10 +6,11 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 
+from strength import examples
 from web.helpers import Client, new_app
 
 FEW = settings(
-    max_examples=8,
+    max_examples=examples(8),
     derandomize=True,
     database=None,
     phases=[Phase.generate],

@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from strength import PATIENCE
 from veilmark.cli.main import main
 from web.helpers import PASSWORD
 
@@ -44,7 +45,7 @@ def test_users(capsys, tmp_path, typed):
     run(capsys, "users", "remove", "eva", *where)
     assert "no accounts" in run(capsys, "users", "list", *where).out
     typed("")
-    assert "standard input" in run(capsys, "users", "add", "bob", *where, code=2).err
+    assert "Standard input" in run(capsys, "users", "add", "bob", *where, code=2).err
 
 
 def test_other_addresses_need_accounts(capsys, tmp_path):
@@ -83,6 +84,6 @@ def test_serving(capsys, tmp_path):
         assert "being served already" in run(capsys, "serve", tmp_path, "--port", "0", code=2).err
     finally:
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, errors) == (0, "")
     assert not os.path.exists(tmp_path / "ledger.key")

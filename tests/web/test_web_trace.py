@@ -49,7 +49,9 @@ def test_claims_lead_to_their_source(auditor, workspace, claims, traced):
     assert [r["name"] for r in found["recipients"]] == ["bob", "ada"]
     shown = auditor.get("/trace", params={"job": traced["id"]}).text
     assert "Named: bob" in shown
-    assert all(person in shown for person in claims.split()[1:])
+    assert "decoy class claimed" in shown
+    assert "keyed draw of decoy classes" in shown
+    assert not any(person in shown for person in claims.split()[1:])
     assert traced["charts"]
     assert not list((workspace.private / "evidence").iterdir())
 
@@ -62,6 +64,7 @@ def test_the_report(auditor, app, traced):
     assert app.state.audit.last(1)[0].what == "downloaded the report of a trace"
     assert auditor.get("/trace/report", params={"job": "nothing"}).status_code == 404
     assert auditor.get("/trace/report").status_code == 404
+    assert auditor.get("/trace/marks", params={"job": traced["id"]}).status_code == 404
 
 
 def test_a_leaked_file(custodian, workspace, released):
@@ -74,6 +77,24 @@ def test_a_leaked_file(custodian, workspace, released):
     assert (found["accused"], found["kind"]) == (["ada"], "leak")
     page = custodian.get("/trace", params={"release": released["release"]}).text
     assert "found-on-the-web.csv" in page
+    assert "is, byte for byte, the copy of ada" in page
+    assert "Recorded in the ledger before the evidence was compared" in page
+    renamed = copy.replace(b"zip", b"region", 1)
+    file = {"file": ("renamed.csv", io.BytesIO(renamed), "text/csv")}
+    again = wait(
+        custodian, custodian.post("/api/trace/file", files=file, params={**asked, "columns": "region=zip"}).json()
+    )
+    found = custodian.get("/api/trace").json()["traced"]
+    assert (again["state"], found["accused"], found["columns"]["zip"]) == ("done", ["ada"], "region")
+    assert "region as zip" in custodian.get("/trace").text
+    refused = custodian.post("/api/trace/file", files=file, params={**asked, "columns": "region"})
+    assert (refused.status_code, "THEIRS=OURS" in refused.text) == (400, True)
+    for url in ("/trace/marks", "/api/trace/marks"):
+        whole = custodian.get(url, params={"job": done["id"]})
+        hidden = custodian.get(url, params={"job": done["id"], "redacted": True})
+        assert whole.text.count("\n") == hidden.text.count("\n") > 1
+        assert "holds: ada" in hidden.text.splitlines()[0]
+        assert len(hidden.text.splitlines()[0].split(",")) < len(whole.text.splitlines()[0].split(","))
     assert f'<option value="{released["release"]}" selected>' in page
 
 
@@ -128,7 +149,8 @@ def test_a_file_that_is_no_table(auditor, released):
 
 def test_the_analyst_sees_nothing(analyst, claims, traced):
     job = traced["id"]
-    for url in ("/trace", "/api/trace", f"/trace/report?job={job}", f"/api/trace/report?job={job}"):
+    files = [f"{api}/trace/{file}?job={job}" for api in ("", "/api") for file in ("report", "marks")]
+    for url in ("/trace", "/api/trace", *files):
         assert analyst.get(url).status_code == 403
     assert analyst.get(f"/api/jobs/{job}/result").status_code == 404
     assert analyst.get(f"/api/jobs/{job}/charts/chart-1.svg").status_code == 404

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import tempfile
+from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import typer
 from hypothesis import given
@@ -22,6 +24,8 @@ from veilmark.errors import OptionError, StudyError
 from veilmark.report.frontier_chart import _place, _point, frontier
 from veilmark.study import Study
 from veilmark.veil.fslip import FSlip
+from veilmark.veil.mondrian import Mondrian
+from veilmark.veil.ola import Ola
 from veilmark.workbench.attacking import attack
 from veilmark.workbench.comparing import METHODS, Asked, Compared, Tried, compare_methods, sa_loss
 from veilmark.workbench.slicing import anonymize_persons
@@ -92,8 +96,59 @@ def test_a_method_that_cannot_is_told_of_and_the_others_run() -> None:
 
 
 def test_where_no_method_can_it_is_an_error() -> None:
-    with pytest.raises(OptionError, match=r"No method can do what is asked\. ola: .*200.*rmr: "):
+    with pytest.raises(OptionError, match=r"No method can do what is asked\. ola: .*onemany: "):
+        compare_methods(hospital(50), ["ola", "onemany"], Asked(3, 60))
+
+
+def test_an_impossible_k_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"k = 200 cannot be reached: the table has 50 persons.* at most 50"):
         compare_methods(hospital(50), ["ola", "rmr"], Asked(200))
+    with pytest.raises(OptionError, match=r"k = 999 cannot be reached: the table has \d+ records"):
+        compare_methods(without_persons(), ["ola"], Asked(999))
+
+
+def without_persons() -> Study:
+    """Ages by a hierarchy whose labels are ranges, though they are given as categories."""
+    rng = np.random.default_rng(12)
+    ages = rng.integers(20, 60, 400)
+    decades = {str(age): f"{age // 10 * 10}-{age // 10 * 10 + 9}" for age in range(20, 60)}
+    halves = {label: "20-39" if label < "40" else "40-59" for label in decades.values()}
+    table = pa.table({"age": ages, "sex": rng.choice(["f", "m"], 400), "ill": rng.choice(list("uvw"), 400)})
+    levels = {"role": "quasi", "hierarchy": {"levels": [decades, halves]}}
+    return Study.of(table, {"age": levels, "sex": "quasi", "ill": "sensitive"})
+
+
+def test_methods_that_anonymize_refuses_are_left_out_and_told() -> None:
+    study = without_persons()
+    found = compare_methods(study, asked=Asked(3), attacks=["qicorr"])
+    assert list(found.methods) == ["ola", "mondrian"]
+    assert set(found.left_out) == {"fslip", "fslip-linked", "onemany", "rmr", "anatomy", "slicing"}
+    assert set(found.frontier()) <= {"ola", "mondrian"}
+    assert "names no person column" in str(found)
+    assert compare_methods(hospital(60), asked=Asked(3), attacks=["qicorr"]).left_out == {}
+
+
+def test_a_method_loses_what_anonymize_says_it_loses() -> None:
+    study = without_persons()
+    found = compare_methods(study, ["ola", "mondrian"], Asked(3), ["qicorr"]).to_dict()["methods"]
+    for name, method in (("ola", Ola(k=3)), ("mondrian", Mondrian(k=3))):
+        assert found[name]["loss"]["gcp"] == pytest.approx(study.anonymize(method).plan.loss["gcp"])
+
+
+def test_attacks_without_targets_say_why() -> None:
+    found = compare_methods(without_persons(), ["ola"], Asked(3), ["bk", "msacorr", "qicorr"])
+    console = Console(width=300, record=True, quiet=True)
+    compared(found, console)
+    why = "bk and msacorr have no targets: they know a sensitive value of a person and want another"
+    assert why in str(found)
+    assert "qicorr have no targets" not in str(found)
+
+
+def test_ties_are_kept_on_the_frontier() -> None:
+    loss = {"ncp": 0.2, "sa_ncp": 0.0, "sa_nil": 0.0}
+    nearly = {**loss, "ncp": 0.2001}
+    found = Compared("t", 9, 9, Asked(2), {"one": Tried(loss, k=2), "other": Tried(nearly, k=2)})
+    assert found.frontier() == ["one", "other"]
 
 
 @pytest.mark.parametrize(
@@ -142,12 +197,12 @@ def tried_at(loss: float, risk: float, linked: bool = True) -> Tried:
 shares = st.integers(0, 8).map(lambda n: n / 10)
 
 
-@given(st.lists(st.tuples(shares, shares, st.booleans()), min_size=1, max_size=9))
-def test_the_frontier_is_what_nothing_beats(points) -> None:
-    methods = {f"m{i}": tried_at(*point) for i, point in enumerate(points)}
+@given(st.lists(st.tuples(shares, shares, st.booleans(), st.booleans()), min_size=1, max_size=9))
+def test_the_frontier_is_what_nothing_beats_among_those_that_reach_k(points) -> None:
+    methods = {f"m{i}": replace(tried_at(*point), meets_k=met) for i, (*point, met) in enumerate(points)}
     found = Compared("x", 1, 1, Asked(), {**methods, "no": Tried(refused="cannot")})
     for linked in (False, True):
-        among = {n: (t.total_loss, t.risk) for n, t in methods.items() if t.linked or not linked}
+        among = {n: (t.total_loss, t.risk) for n, t in methods.items() if t.meets_k and (t.linked or not linked)}
         expected = {
             name
             for name, (loss, risk) in among.items()
@@ -183,13 +238,39 @@ def test_the_chart_has_a_point_a_method_and_two_frontiers() -> None:
     assert texts == {"a (bk)", "b (bk)", "c (bk)"}
 
 
+def test_a_method_that_misses_k_is_marked_and_off_the_frontier() -> None:
+    methods = {"a": tried_at(0.3, 0.3), "b": replace(tried_at(0.1, 0.1), k=1, meets_k=False)}
+    found = Compared("x", 1, 1, Asked(3), methods)
+    content = found.to_dict()
+    assert (content["frontier"], content["frontier_linked"], content["below_k"]) == (["a"], ["a"], ["b"])
+    assert [of["meets_k"] for of in content["methods"].values()] == [True, False]
+    drawn = frontier(found).to_dict()
+    points = {row["method"]: row for rows in drawn["datasets"].values() for row in rows if "method" in row}
+    assert (points["b"]["kind"], points["b"]["text"]) == ("misses the k asked for", "b (k = 1)")
+    assert "misses the k asked for" not in str(frontier(Compared("x", 1, 1, Asked(3), {"a": methods["a"]})).to_dict())
+    text = shown_text(found)
+    assert "1 (below 3)" in text
+    assert "Not on the frontier, because k is below 3: b." in text
+    assert "No method reaches k = 3." in shown_text(Compared("x", 1, 1, Asked(3), {"b": methods["b"]}))
+
+
+def test_each_release_is_held_to_the_k_asked_for(everything: Compared) -> None:
+    for tried in everything.made.values():
+        assert tried.meets_k == (tried.k >= everything.asked.k)
+    assert "anatomy" in everything.below_k
+
+
+def shown_text(found: Compared) -> str:
+    console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    compared(found, console)
+    return console.export_text()
+
+
 def test_the_table_says_what_is_refused_and_what_to_choose_between(everything: Compared) -> None:
     shown = Compared("x.csv", 300, 1000, Asked(), {**everything.methods, "no": Tried(refused="k is too large.")})
-    console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    compared(shown, console)
-    text = console.export_text()
+    text = shown_text(shown)
     assert "no was not tried. k is too large." in text
-    assert f"less risk than: {', '.join(everything.frontier())}." in text
+    assert f"Choose one of these: {', '.join(everything.frontier())}." in text
     assert all(name in text for name in METHODS)
 
 

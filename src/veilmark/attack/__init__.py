@@ -9,16 +9,17 @@ import numpy as np
 from veilmark.attack import adversaries
 from veilmark.attack.compatible import Sets, fitting_classes
 from veilmark.attack.facts import draw_facts
-from veilmark.attack.harness import AttackResult
+from veilmark.attack.harness import RULE, AttackResult, verdict, without_targets
 from veilmark.attack.inference import Inference
 from veilmark.attack.linkage import Population, linkage
 from veilmark.attack.membership import Membership, call
 from veilmark.attack.view import View, view_of_persons
+from veilmark.defaults import KNOWN, TARGETS
 from veilmark.hierarchy import Levels
 from veilmark.persons import PersonTable
 from veilmark.progress import step
 
-__all__ = ["ATTACKS", "AttackResult", "Population", "View", "attack_view"]
+__all__ = ["ATTACKS", "RULE", "AttackResult", "Population", "View", "attack_view", "verdict", "without_targets"]
 
 ATTACKS = ("bk", "msacorr", "qicorr", "mcorr", "nmcorr", "linkage")
 
@@ -28,8 +29,8 @@ def attack_view(
     persons: PersonTable,
     levels: Mapping[str, Levels],
     attacks: Sequence[str] = ATTACKS,
-    targets: int = 100_000,
-    known: int = 1,
+    targets: int = TARGETS,
+    known: int = KNOWN,
     population: Population | None = None,
     seed: int = 1,
 ) -> dict[str, AttackResult]:

@@ -8,13 +8,15 @@ four fifths of the classes, and is judged by the rest. Real recipients do worse.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from scipy import optimize, special, stats
+from scipy import optimize, stats
 
+from veilmark.attack.classifiers import CLASSIFIERS, Classifier
 from veilmark.attack.harness import AttackResult, Z, wilson
 from veilmark.cells import CellIndex, number, pack
 from veilmark.domain import Domain, as_text
@@ -26,8 +28,6 @@ BINS = 10
 
 TRUST = 5.0
 """A label counts as if so many more rows had it, with values as the whole table has them."""
-
-RIDGE = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,8 @@ def truth(sight: Sight, real: Sequence[Sequence[str | None]], decoys: Sequence[S
 def features(sight: Sight, linked: np.ndarray | None = None) -> dict[str, np.ndarray]:
     """What an attacker can see of each class; `linked` says how many of the population each links to.
 
-    presence: copies it is in; size: its rows; rare: how many rows its labels let expect, were they independent; repeats:
+    presence: copies it is in; size: its rows; rare: how many rows its labels let expect, were they independent; label and
+    pair: how many rows elsewhere have its rarest label, or its rarest pair of labels; repeats:
     the share of its rows that are the same elsewhere but for the quasi-identifiers; odd: how seldom its values are; misfit:
     how ill they go with its labels; risk: how few persons it links to.
     """
@@ -100,6 +101,8 @@ def features(sight: Sight, linked: np.ndarray | None = None) -> dict[str, np.nda
         "presence": sight.presence.astype(float),
         "size": np.log(size),
         "rare": _expected(sight),
+        "label": _rarest(sight, [(code,) for code in sight.codes]),
+        "pair": _rarest(sight, list(combinations(sight.codes, 2))),
         "repeats": _mean(sight, _repeats(sight)),
     }
     grouped = [_binned(code) for code in sight.values.values()]
@@ -120,6 +123,15 @@ def _expected(sight: Sight) -> np.ndarray:
     for code in sight.codes:
         expected += np.log(np.bincount(code, weights=size)[code] / size.sum())
     return expected
+
+
+def _rarest(sight: Sight, sets: Sequence[tuple[np.ndarray, ...]]) -> np.ndarray:
+    """The logarithm of how many rows of other classes have a class's labels, of the set of columns by which it is fewest."""
+    size, fewest = sight.size, np.full(len(sight), np.inf)
+    for columns in sets:
+        _, which = number(*pack(np.array(columns), [int(code.max(initial=0)) + 1 for code in columns]))
+        fewest = np.minimum(fewest, np.bincount(which, weights=size)[which] - size)
+    return np.log1p(np.where(np.isinf(fewest), 0.0, fewest))
 
 
 def _repeats(sight: Sight) -> np.ndarray:
@@ -183,28 +195,43 @@ class Telling:
 
 @dataclass(frozen=True)
 class Scope:
-    """Some classes, how many are decoys, the probability of guessing one, and how well each feature tells them."""
+    """Some classes, how many are decoys, the probability of guessing one, how well each feature tells them, and how well
+    each of five classifiers that learn from all features."""
 
     classes: int
     decoys: int
     guess: float
     by: Mapping[str, Telling]
+    classifiers: Mapping[str, Telling] = field(default_factory=dict)
+
+    @property
+    def best(self) -> Telling | None:
+        """The classifier that tells them best; None where there are too few decoys to judge."""
+        return max(self.classifiers.values(), key=lambda telling: telling.auc, default=None)
 
     def to_dict(self) -> dict[str, Any]:
-        by = {name: telling.to_dict() for name, telling in self.by.items()}
-        return {"classes": self.classes, "decoys": self.decoys, "guess": self.guess, "by": by}
+        own = {"classes": self.classes, "decoys": self.decoys, "guess": self.guess}
+        tellings = {"by": self.by, "classifiers": self.classifiers}
+        best = None if self.best is None else self.best.auc
+        return own | {"best_auc": best} | {k: {n: t.to_dict() for n, t in of.items()} for k, of in tellings.items()}
 
 
-def tell(found: Mapping[str, np.ndarray], decoy: np.ndarray, chosen: np.ndarray, seed: int = 1) -> Scope:
+def tell(
+    found: Mapping[str, np.ndarray], decoy: np.ndarray, chosen: np.ndarray, seed: int = 1, repeats: int = REPEATS
+) -> Scope:
     """Tell decoys from real classes among the chosen ones (a mask), by each feature alone and by all together."""
     is_decoy = decoy[chosen] == 1
     decoys, classes = int(is_decoy.sum()), len(is_decoy)
-    by = {}
-    if min(decoys, classes - decoys) > 1:
-        by = {name: judge(values[chosen], is_decoy) for name, values in found.items()}
-        columns = np.stack([_standardized(values[chosen]) for values in found.values()], axis=1)
-        by[ALL] = judge(cross_validated(columns, is_decoy, seed), is_decoy, turn=False)
-    return Scope(classes, decoys, decoys / classes if classes else 0.0, by)
+    if min(decoys, classes - decoys) < 2:
+        return Scope(classes, decoys, decoys / classes if classes else 0.0, {})
+    by = {name: judge(values[chosen], is_decoy) for name, values in found.items()}
+    columns = np.stack([_standardized(values[chosen]) for values in found.values()], axis=1)
+    learnt = {
+        name: judge(cross_validated(columns, is_decoy, seed, learner, repeats), is_decoy, turn=False)
+        for name, learner in CLASSIFIERS.items()
+    }
+    by[ALL] = learnt["logistic"]
+    return Scope(classes, decoys, decoys / classes, by, learnt)
 
 
 def _standardized(values: np.ndarray) -> np.ndarray:
@@ -213,35 +240,21 @@ def _standardized(values: np.ndarray) -> np.ndarray:
     return np.clip((values - values.mean()) / spread, -4, 4) if spread > 0 else np.zeros(len(values))
 
 
-def cross_validated(columns: np.ndarray, is_decoy: np.ndarray, seed: int) -> np.ndarray:
-    """How suspicious each class is by a logistic regression on other classes."""
+def cross_validated(
+    columns: np.ndarray, is_decoy: np.ndarray, seed: int, classifier: Classifier, repeats: int = REPEATS
+) -> np.ndarray:
+    """How suspicious each class is by what a classifier learnt from other classes."""
     folds = min(FOLDS, int(is_decoy.sum()), int((~is_decoy).sum()))
     random = np.random.default_rng(seed)
     score = np.zeros(len(is_decoy))
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         fold = np.empty(len(is_decoy), dtype=np.int64)
         for kind in (is_decoy, ~is_decoy):  # as many decoys in each fold
             fold[kind] = random.permutation(np.arange(int(kind.sum())) % folds)
         for i in range(folds):
             test = fold == i
-            score[test] += columns[test] @ _logistic(columns[~test], is_decoy[~test])
+            score[test] += classifier(columns[~test], is_decoy[~test], columns[test])
     return np.round(score, 9)
-
-
-def _logistic(columns: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Ridge logistic regression by Newton's steps. The constant is left out of the result: it differs between folds, and
-    would tell which fold a class is in."""
-    rows = np.column_stack([columns, np.ones(len(columns))])
-    ridge = np.diag([*np.full(columns.shape[1], RIDGE), 1e-6])
-    weight = np.zeros(rows.shape[1])
-    for _ in range(30):
-        p = special.expit(rows @ weight)
-        slope = rows.T @ (p - target) + ridge @ weight
-        step = np.linalg.solve((rows * (p * (1 - p))[:, None]).T @ rows + ridge, slope)
-        weight -= step
-        if np.abs(step).max() < 1e-6:
-            break
-    return weight[:-1]
 
 
 def judge(score: np.ndarray, is_decoy: np.ndarray, turn: bool = True) -> Telling:

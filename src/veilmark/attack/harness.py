@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,6 +14,17 @@ Seed = Sequence[int]
 
 Z = 1.959963984540054
 """The normal quantile of a two-sided 95 % interval."""
+
+LITTLE, MUCH = 0.05, 0.2
+"""Gains up to these are little, and some; beyond the second they are a lot. They are the risks in classes of 20 and of 5."""
+
+RULE = (
+    "An attack is better than guessing if the lower end of its 95 % interval is above the control. A gain of up to 5 "
+    "percentage points is little; more than 20 is a lot."
+)
+"""How every verb and page judges an attack."""
+
+Amount = Literal["none", "little", "some", "a lot"]
 
 
 @dataclass(frozen=True)
@@ -34,9 +45,22 @@ class AttackResult:
         """How much better than the control."""
         return self.success - self.control
 
+    @property
+    def better(self) -> bool:
+        """Whether it is better than guessing, by `RULE`."""
+        return bool(self.targets) and self.interval[0] > self.control
+
+    @property
+    def amount(self) -> Amount:
+        """How much the attacker gains, by `RULE`."""
+        if not self.better:
+            return "none"
+        return "little" if self.gain <= LITTLE else "some" if self.gain <= MUCH else "a lot"
+
     def to_dict(self) -> dict[str, Any]:
         content = asdict(self) | {"interval": list(self.interval)}
-        return content | dict(content.pop("details"))
+        details = content.pop("details")
+        return content | {"gain": self.gain, "better_than_guessing": self.better, "amount": self.amount} | details
 
 
 def result(success: np.ndarray, control: np.ndarray, **details: Any) -> AttackResult:
@@ -45,6 +69,28 @@ def result(success: np.ndarray, control: np.ndarray, **details: Any) -> AttackRe
         return AttackResult(0.0, 0.0, (0.0, 1.0), 0, details)
     mean = min(max(float(np.mean(success)), 0.0), 1.0)
     return AttackResult(mean, float(np.mean(control)), wilson(mean, len(success)), len(success), details)
+
+
+def verdict(attacks: Mapping[str, AttackResult]) -> str:
+    """The attacks that are better than guessing, the largest gain first, in a sentence."""
+    better = sorted((name for name, of in attacks.items() if of.better), key=lambda name: -attacks[name].gain)
+    if not better:
+        return "No attack is better than guessing."
+    listed = (f"{name} (+{100 * attacks[name].gain:.1f} points, {attacks[name].amount})" for name in better)
+    return f"Better than guessing: {', '.join(listed)}."
+
+
+def without_targets(attacks: Mapping[str, AttackResult]) -> list[str]:
+    """Why attacks on further sensitive values have nobody to attack, in a sentence, where that is so."""
+    idle = [name for name in ("bk", "msacorr") if name in attacks and not attacks[name].targets]
+    if not idle:
+        return []
+    verb = "has no targets: it knows" if len(idle) == 1 else "have no targets: they know"
+    want = "wants" if len(idle) == 1 else "want"
+    return [
+        f"{' and '.join(idle)} {verb} a sensitive value of a person and {want} another. Here every person has one, as in a "
+        "study with one sensitive column."
+    ]
 
 
 def wilson(share: float, count: int, z: float = Z) -> tuple[float, float]:

@@ -6,26 +6,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 
-from veilmark.attack.compatible import fitting_classes
+from veilmark.attack.compatible import Sets, fitting_classes
 from veilmark.attack.harness import AttackResult, wilson
 from veilmark.attack.labels import Labels
 from veilmark.attack.view import View
 from veilmark.domain import Domain
 from veilmark.hierarchy import Levels
 
+PART = 1 << 17
+"""So many people are linked at a time."""
+
 
 @dataclass(frozen=True, eq=False)
 class Population:
     """The distinct combinations of everybody's quasi-identifiers: codes in `domains`, and `count` people each.
 
-    The domains hold the source's values too, so that every label of the release can be read by them.
+    The domains hold the source's values too, so that every label of the release can be read by them. Where people have
+    several combinations, `holdings` are the pairs of person and combination, and each counts once.
     """
 
     domains: Mapping[str, Domain]
     levels: Mapping[str, Levels]
     codes: Mapping[str, np.ndarray]
     count: np.ndarray
+    holdings: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def people(self) -> int:
+        return int(self.count.sum() if self.holdings is None else self.holdings[0].max(initial=-1) + 1)
 
 
 def linkage(view: View, population: Population) -> AttackResult:
@@ -40,16 +50,31 @@ def linkage(view: View, population: Population) -> AttackResult:
         for name, labels in view.quasi.items()
     }
     sets = fitting_classes(replace(view, quasi=quasi), population.codes, len(population.count))
-    people = np.bincount(sets.of, weights=population.count, minlength=len(sets))
-    linked = np.bincount(sets.members, weights=np.repeat(people, np.diff(sets.starts)), minlength=len(view))
+    linked = _linked(sets, population, len(view))
     there = linked > 0
     if view.of_persons:
         linked = np.where(there, np.maximum(linked, view.size), 0)
     success = float(np.dot(view.size[there], 1 / linked[there]) / view.rows)
-    everybody = float(population.count.sum())
+    everybody = population.people
     details = {
-        "population": int(everybody),
+        "population": everybody,
         "min_linked": int(linked[there].min()) if there.any() else 0,
         "unlinked_rows": int(view.size[~there].sum()),
     }
     return AttackResult(success, 1 / everybody, wilson(success, view.rows), view.rows, details)
+
+
+def _linked(sets: Sets, population: Population, classes: int) -> np.ndarray:
+    """How many people each class links to."""
+    if population.holdings is None:
+        people = np.bincount(sets.of, weights=population.count, minlength=len(sets))
+        return np.bincount(sets.members, weights=np.repeat(people, np.diff(sets.starts)), minlength=classes)
+    person, combination = population.holdings
+    fits = sparse.csr_array((np.ones(len(sets.members), np.int32), sets.members, sets.starts), (len(sets), classes))
+    shape = (population.people, len(sets))
+    held = sparse.csr_array((np.ones(len(person), np.int32), (person, sets.of[combination])), shape)
+    linked = np.zeros(classes)
+    for first in range(0, population.people, PART):
+        # Of a product of sparse matrices, a place is listed once, however many combinations of the person lead to it.
+        linked += np.bincount((held[first : first + PART] @ fits).indices, minlength=classes)
+    return linked

@@ -8,25 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from veilmark.cli.given import BELONGS
 from veilmark.cli.options import print_json
 from veilmark.cli.show import literal, new_table, print_table
+from veilmark.defaults import K
 from veilmark.errors import OptionError
 from veilmark.study import Study
 from veilmark.veil.sliced import Form, Sliced
 
 if TYPE_CHECKING:
     from veilmark.workbench.slicing import PersonsMethod
-
-DEFAULT_K = 5
-
-TAKES = {
-    "fslip": ("k", "l", "preset", "link", "groups", "f", "seed"),
-    "onemany": ("k", "l", "seed"),
-    "rmr": ("k", "m", "delta", "seed"),
-    "anatomy": ("l", "seed"),
-    "slicing": ("k", "groups", "seed"),
-}
-"""The options of each method."""
 
 
 def run_persons_method(
@@ -38,7 +29,7 @@ def run_persons_method(
     chart: Path | None = None,
     as_json: bool = False,
 ) -> None:
-    """Anonymize by a method of TAKES and print what came of it; `options` are as typed, None where not given."""
+    """Anonymize by such a method and print the result; `options` are as typed, None where not given."""
     from veilmark.workbench.slicing import anonymize_persons
 
     result = anonymize_persons(study, persons_method(name, options), output, form, chart)
@@ -49,7 +40,7 @@ def run_persons_method(
 
 
 def persons_method(name: str, options: Mapping[str, Any]) -> PersonsMethod:
-    """The method that options stand for; an option that is another method's is an error."""
+    """The method that options stand for."""
     from veilmark.veil.anatomy import Anatomy
     from veilmark.veil.fslip import FSlip
     from veilmark.veil.onemany import OneMany
@@ -57,12 +48,8 @@ def persons_method(name: str, options: Mapping[str, Any]) -> PersonsMethod:
     from veilmark.veil.slicing import Slicing
 
     given = {option: value for option, value in options.items() if value is not None}
-    for option in given:
-        if option not in TAKES[name]:
-            takes = ", ".join(f"--{known}" for known in TAKES[name])
-            raise OptionError(f"--{option} does not belong to --method {name}, which takes {takes}.")
-    if "k" in TAKES[name]:
-        given.setdefault("k", DEFAULT_K)
+    if name in BELONGS["k"]:
+        given.setdefault("k", K)
     readers: dict[str, Callable[[Any], Any]] = {"groups": _groups, "f": _sizes, "m": _whole("m")}
     readers |= {"l": _number("l") if name == "fslip" else _whole("l"), "delta": _number("delta")}
     read = {option: readers.get(option, lambda value: value)(value) for option, value in given.items()}
@@ -86,7 +73,7 @@ def _number(option: str) -> Callable[[Any], float]:
             return int(float(text)) if float(text) == int(float(text)) else float(text)
         except (ValueError, OverflowError):
             shown = " ".join(map(str, texts))
-            raise OptionError(f"--{option} is one number for this method, such as 2, not '{shown}'.") from None
+            raise OptionError(f"--{option} takes one number for this method, such as 2, not '{shown}'.") from None
 
     return read
 
@@ -112,13 +99,15 @@ def _sizes(text: str) -> int | tuple[int, ...]:
     try:
         sizes = tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise OptionError(f"--f takes a number of persons, or one a group such as 3,2, not '{text}'.") from None
+        raise OptionError(
+            f"--f takes a number of persons, or one number for each group, such as 3,2, not '{text}'."
+        ) from None
     return sizes[0] if len(sizes) == 1 else sizes
 
 
 _L_WORDS = dict.fromkeys(
     ("anatomy", "onemany"),
-    "in every class no set of all a person's sensitive values has more than 1/l of the persons; a single value may",
+    "in every class, no set of a person's sensitive values belongs to more than 1/l of the persons. A single value may",
 )
 
 
@@ -130,9 +119,9 @@ def show_sliced(result: Sliced, output: Path | None, console: Console | None = N
     tables_made = f"{len(result.groups)} sensitive table{'s' if len(result.groups) > 1 else ''}"
     console.print(f"\n{len(result):,} persons; quasi-identifiers and {tables_made}, {how}.")
     for name, words in {
-        "k": "the smallest class of persons with equal quasi-identifiers",
-        "bucket": "the fewest persons in a bucket, within which sensitive values are mixed",
-        "l": _L_WORDS.get(facts["method"], "in every slice no value has more than 1/l of the persons"),
+        "k": "the size of the smallest class, in persons",
+        "bucket": "the size of the smallest bucket, in persons; sensitive values are mixed within a bucket",
+        "l": _L_WORDS.get(facts["method"], "in every slice, no value belongs to more than 1/l of the persons"),
     }.items():
         if name in facts:
             console.print(f"[bold]{name} = {facts[name]:g}[/bold], {words}.")
@@ -140,16 +129,26 @@ def show_sliced(result: Sliced, output: Path | None, console: Console | None = N
     missed = [n for n in ("k", "l") if n in facts and n in asked and asked[n] is not None and facts[n] < asked[n]]
     if missed:
         names = " and ".join(f"{n} = {asked[n]:g}" for n in missed)
-        console.print(f"[bold]Note:[/bold] {names} was asked for and is not met: this method does not promise it.")
+        console.print(
+            f"[bold]Note:[/bold] You asked for {names}. The release does not meet it: this method does not guarantee it."
+        )
     tables = new_table("Sensitive tables", "table", "attributes", numbers=("f", "slices") if "f" in facts else ())
     for i, group in enumerate(result.groups):
         figures = [f"{facts[name][i]:,}" for name in ("f", "slices")] if "f" in facts else []
         tables.add_row(f"sensitive_{i + 1}", literal(", ".join(group)), *figures)
     console.print()
     print_table(tables, console)
-    losses = new_table("Loss", "metric", numbers=("value",))
+    losses = new_table("Loss (lower is better)", "metric", numbers=("value",))
     for name, value in result.loss.items():
         losses.add_row(name, f"{value:.4f}")
     print_table(losses, console)
+    if result.columns_left_out:
+        named = ", ".join(result.columns_left_out)
+        console.print(
+            literal(
+                f"Columns not published: {named}. The tables hold only quasi-identifiers and sensitive attributes. To "
+                "publish a column, give it the role quasi or sensitive in the study."
+            )
+        )
     if output is not None:
-        console.print(literal(f"Written to {output}."))
+        console.print(literal(f"Wrote {output}."))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,8 +16,9 @@ from veilmark.cli.options import (
     ThreadsOption,
     print_json,
 )
+from veilmark.defaults import KNOWN, TARGETS
 
-PANEL = "2  Anonymize: the least change that makes it safe enough"
+PANEL = "2  Anonymize: meet your limits with the least loss"
 
 
 def register(app: typer.Typer) -> None:
@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 def attack(
     study: StudyArgument,
     release: Annotated[
-        Path,
+        str,
         typer.Argument(metavar="RELEASE", help="The release: a CSV or Parquet file, or a folder.", show_default=False),
     ],
     attacks: Annotated[
@@ -39,15 +39,20 @@ def attack(
         ),
     ] = None,
     targets: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Persons to attack; of more, so many are drawn.")
-    ] = 100_000,
+        int, typer.Option(min=1, metavar="N", help="Number of persons to attack, drawn at random if there are more.")
+    ] = TARGETS,
     known: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Sensitive values of the target that bk, mcorr and nmcorr know.")
-    ] = 1,
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Number of sensitive values of the target that bk, mcorr and nmcorr know."
+        ),
+    ] = KNOWN,
     population: Annotated[
         str | None,
         typer.Option(
-            metavar="TABLE", help=f"Everybody, for linkage, if not the source: {OR_TABLE}.", show_default=False
+            metavar="TABLE",
+            help=f"The population for linkage. Default: the source. Give {OR_TABLE}.",
+            show_default=False,
         ),
     ] = None,
     seed: SeedOption = 1,
@@ -56,10 +61,11 @@ def attack(
     memory: MemoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Attack a release before it is shipped: what can be found out about the persons in it?
+    """Attack a release before you share it, and measure what attackers learn about persons.
 
-    Each attack is tried on every person of the source, and compared with guessing from the release's marginals alone.
-    The release may come from elsewhere: its labels are values, labels of the study's hierarchies, ranges, sets or means.
+    Each attack targets the persons of the source. Its success is compared with a control: guessing from the marginals of
+    the release. The release may come from another tool. Its labels may be values, labels of the study's hierarchies,
+    ranges, sets or means.
     """
     from veilmark.attack import ATTACKS
     from veilmark.cli import show_attack

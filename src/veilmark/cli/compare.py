@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from veilmark.cli.numbers import typed_share
 from veilmark.cli.options import (
     ChartOption,
     JsonOption,
@@ -15,8 +16,10 @@ from veilmark.cli.options import (
     ThreadsOption,
     print_json,
 )
+from veilmark.defaults import KNOWN, SUPPRESSION, TARGETS, K
+from veilmark.errors import OptionError
 
-PANEL = "2  Anonymize: the least change that makes it safe enough"
+PANEL = "2  Anonymize: meet your limits with the least loss"
 
 
 def register(app: typer.Typer) -> None:
@@ -34,12 +37,21 @@ def compare(
             show_default=False,
         ),
     ] = None,
-    k: Annotated[int, typer.Option(metavar="N", help="Least persons of a class.")] = 5,
+    k: Annotated[int, typer.Option(metavar="N", help="Smallest class allowed, in persons.")] = K,
     l: Annotated[  # noqa: E741
         float | None,
-        typer.Option(metavar="L", help="No sensitive value over 1/L. Default: of each method.", show_default=False),
+        typer.Option(
+            metavar="L",
+            help="No sensitive value may have a share above 1/L. Default: that of each method.",
+            show_default=False,
+        ),
     ] = None,
-    suppress: Annotated[float, typer.Option(metavar="SHARE", help="Persons that OLA may leave out, 0 to 1.")] = 0.0,
+    suppress: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE", help="Share of persons that OLA may suppress, such as 0.05 or 5%.", parser=typed_share
+        ),
+    ] = SUPPRESSION,
     attacks: Annotated[
         str | None,
         typer.Option(
@@ -47,30 +59,38 @@ def compare(
         ),
     ] = None,
     targets: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Persons to attack; of more, so many are drawn.")
-    ] = 100_000,
+        int, typer.Option(min=1, metavar="N", help="Number of persons to attack, drawn at random if there are more.")
+    ] = TARGETS,
     known: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Sensitive values of the target that bk, mcorr and nmcorr know.")
-    ] = 1,
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Number of sensitive values of the target that bk, mcorr and nmcorr know."
+        ),
+    ] = KNOWN,
     seed: SeedOption = 1,
     chart: ChartOption = None,
     threads: ThreadsOption = None,
     memory: MemoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Try several methods on a study: what each loses, how long it takes, and what attackers learn from it.
+    """Compare anonymization methods: loss, time, and success of attacks.
 
-    All work on the same persons, one row each, and their releases are attacked as they would be published; none is kept.
-    The chart is the frontier of risk and loss.
+    All methods work on the same persons, one row each. veilmark attacks the release of each method, and keeps none of
+    them. The chart shows loss against risk, with the frontier.
     """
     from veilmark.attack import ATTACKS
     from veilmark.cli import show_compare
     from veilmark.workbench.comparing import USUAL, Asked, compare_methods
     from veilmark.workbench.sources import open_study
 
+    chosen = _names(methods, USUAL)
+    if suppress and "ola" not in chosen:
+        raise OptionError(
+            "--suppress belongs to OLA, which is not in --methods. Add ola to --methods, or drop --suppress."
+        )
     opened = open_study(study, threads, memory)
     asked = Asked(k, l, suppress, seed)
-    found = compare_methods(opened, _names(methods, USUAL), asked, _names(attacks, ATTACKS), targets, known, chart)
+    found = compare_methods(opened, chosen, asked, _names(attacks, ATTACKS), targets, known, chart)
     return print_json(found.to_dict()) if as_json else show_compare.compared(found)
 
 

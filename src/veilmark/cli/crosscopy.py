@@ -15,16 +15,18 @@ if TYPE_CHECKING:
     from veilmark.attack.crosscopy import Scope, Telling
     from veilmark.workbench.crosscopy import CrossCopy
 
-PANEL = "3  Share: a copy for each recipient, with marks of its own"
+PANEL = "3  Share: a marked copy for each recipient"
 STORIES = {
-    "presence": "in how many of the copies",
-    "size": "how many rows",
-    "rare": "how many rows its labels let expect",
-    "repeats": "rows that are elsewhere, too",
-    "odd": "how rare its other values are",
-    "misfit": "how ill they go with its labels",
-    "risk": "how few of the population it links to",
-    "combined": "all of these",
+    "presence": "the number of copies that hold the class",
+    "size": "the number of rows of the class",
+    "rare": "the number of rows expected from its labels",
+    "label": "the number of other rows with its rarest label",
+    "pair": "the number of other rows with its rarest pair of labels",
+    "repeats": "rows that also occur in other classes",
+    "odd": "the rarity of its other values",
+    "misfit": "how unusual its other values are for its labels",
+    "risk": "the small number of people that it links to",
+    "combined": "all of these, in a logistic regression",
 }
 
 
@@ -34,13 +36,17 @@ def register(app: typer.Typer) -> None:
 
 
 def crosscopy(
-    ledger: Annotated[str, typer.Option(metavar="LEDGER", help="The ledger of releases.")],
-    key: Annotated[Path, typer.Option(metavar="KEYFILE", help="The ledger's key.")],
+    ledger: Annotated[str, typer.Option(metavar="LEDGER", help="The ledger of the releases.")],
+    key: Annotated[Path, typer.Option(metavar="KEYFILE", help="The key of the ledger.")],
     release: Annotated[str, typer.Option(metavar="ID", help="The release.")],
-    copies: Annotated[str, typer.Option(metavar="A.csv,B.csv", help="The copies that the attackers have.")],
+    copies: Annotated[
+        str, typer.Option(metavar="A.csv,B.csv", help="The copies that the attackers have, separated by commas.")
+    ],
     population: Annotated[
         str | None,
-        typer.Option(metavar="TABLE", help=f"Everybody, if they have such a table: {OR_TABLE}.", show_default=False),
+        typer.Option(
+            metavar="TABLE", help=f"The population, if the attackers have it: {OR_TABLE}.", show_default=False
+        ),
     ] = None,
     study: Annotated[
         Path | None,
@@ -49,9 +55,10 @@ def crosscopy(
     seed: SeedOption = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Attack your own copies: can recipients who lay theirs side by side tell decoys from real classes?
+    """Attack your own copies: can recipients who compare theirs tell decoys from real classes?
 
-    The attacker is told the truth of most classes and judged by the others, so that real ones do worse.
+    The attacker knows which classes are decoys, for most classes, and is tested on the rest. Real attackers know less and
+    do worse.
     """
     from veilmark.workbench.crosscopy import cross_copy
     from veilmark.workbench.sources import open_study
@@ -71,11 +78,11 @@ def _show(found: CrossCopy) -> None:
     whose = ", ".join(name or Path(file).name for name, file in zip(found.recipients, found.copies, strict=True))
     console.print(literal(f"Release {found.release}, with the copies of {whose}."), end="\n\n")
     if len(found.copies) > 1:
-        _scope("Classes in one of these copies alone", found.seen_once, console)
+        _scope("Classes in only one of these copies", found.seen_once, console)
     _scope("All classes of these copies", found.whole, console)
     if found.foreign:
         classes = "1 class is" if found.foreign == 1 else f"{found.foreign:,} classes are"
-        console.print(f"{classes} not of this release and left out.", style="dim")
+        console.print(f"{classes} not from this release and left out.", style="dim")
 
 
 def _scope(title: str, scope: Scope, console: Console) -> None:
@@ -83,13 +90,15 @@ def _scope(title: str, scope: Scope, console: Console) -> None:
 
     counts = f"{title}: {scope.decoys:,} of {scope.classes:,} are decoys"
     if not scope.by:
-        console.print(f"{counts}. It takes two decoys and two others to compare.\n")
+        console.print(f"{counts}. A comparison needs at least two decoys and two other classes.\n")
         return
-    table = new_table(counts, "by", "", numbers=("AUC", "95 % interval", "decoys of those taken", "guessing"))
+    table = new_table(counts, "by", "", numbers=("AUC", "95 % interval", "decoys among those chosen", "guessing"))
     for name, telling in scope.by.items():
         table.add_row(name, STORIES[name], *_numbers(telling))
     print_table(table, console)
-    console.print(f"{_in_words(scope)}\n")
+    console.print(f"{_in_words(scope)}")
+    learnt = ", ".join(f"{name} {telling.auc:.2f}" for name, telling in scope.classifiers.items())
+    console.print(f"Classifiers that use all clues (AUC; 0.7 or less is good): {learnt}.\n")
 
 
 def _numbers(telling: Telling) -> tuple[str, ...]:
@@ -101,8 +110,8 @@ def _in_words(scope: Scope) -> str:
     best = max(scope.by, key=lambda name: scope.by[name].auc)
     found = scope.by[best]
     if found.auc_interval[0] <= 0.5:
-        return "Nothing tells decoys surely better than guessing."
+        return "No clue tells decoys from real classes better than guessing."
     return (
-        f"By {STORIES[best]}, a decoy looks more suspicious than a real class in {found.auc:.0%} of all pairs (50% would be "
-        "guessing). Tracing by cover classes does not rest on decoys being hidden."
+        f"The best clue is {STORIES[best]}: a decoy looks more suspicious than a real class in {found.auc:.0%} of all pairs "
+        "(50% is guessing). Tracing by cover classes also works if decoys are known."
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from veilmark.cli.anonymize import Loss
+from veilmark.cli.numbers import typed_share
 from veilmark.cli.options import (
     OR_TABLE,
     ChartOption,
@@ -19,7 +19,9 @@ from veilmark.cli.options import (
     print_json,
 )
 from veilmark.cli.release import PANEL, _range
+from veilmark.defaults import BUDGET, DECOYS, LOSS, SUPPRESSION, K, Metric
 from veilmark.errors import OptionError
+from veilmark.shares import share
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,50 +40,57 @@ def register(app: typer.Typer) -> None:
 def feasible(
     study: StudyArgument,
     population: Annotated[
-        str, typer.Option(metavar="TABLE", help=f"Everybody whom an attacker could link to: {OR_TABLE}.")
+        str, typer.Option(metavar="TABLE", help=f"The population that an attacker could link to: {OR_TABLE}.")
     ],
-    k: Annotated[str, typer.Option(metavar="K,K", help="One k or several.")] = "5",
-    suppress: Annotated[str, typer.Option(metavar="S,S", help="One limit of suppression or several: 0,0.05.")] = "0",
+    k: Annotated[str, typer.Option(metavar="K,K", help="One k, or several separated by commas.")] = str(K),
+    suppress: Annotated[
+        str, typer.Option(metavar="S,S", help="One limit of suppression, or several: 0,5%.")
+    ] = f"{SUPPRESSION:g}",
     identity: Annotated[
         str,
         typer.Option(
             metavar="COL,COL",
-            help="Columns of source and population that tell who one is: the source's persons are no decoys.",
+            help="Columns of source and population that identify a person. Persons of the source cannot be decoys.",
             show_default=False,
         ),
     ] = "",
-    recipients: Annotated[int, typer.Option(min=1, help="So many are to get a copy.")] = 30,
-    decoys: Annotated[int, typer.Option(min=0, help="Decoy classes for each recipient.")] = 3,
+    recipients: Annotated[int, typer.Option(min=1, help="Number of recipients.")] = 30,
+    decoys: Annotated[int, typer.Option(min=0, help="Decoy classes for each recipient.")] = DECOYS,
     covers: Annotated[
         int,
-        typer.Option(
-            min=0, help="Real classes kept for each recipient alone: as in the paper; release has 0 unless asked."
-        ),
+        typer.Option(min=0, help="Cover classes of each recipient, as in the paper. `release` uses 0 by default."),
     ] = 20,
     risk: Annotated[
-        str, typer.Option(metavar="LOW:HIGH", help="Decoys' risk, times the release's highest.")
+        str, typer.Option(metavar="LOW:HIGH", help="Risk of the decoys, as a multiple of the release's highest risk.")
     ] = "1.1:1.5",
-    budget: Annotated[float, typer.Option(help="At most this share of the classes is withheld from anybody.")] = 0.5,
-    loss: Annotated[Loss, typer.Option(help="The loss that is minimized.")] = "dm_star",
+    budget: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            help="Largest share of classes that may be withheld from some recipient.",
+            parser=typed_share,
+        ),
+    ] = BUDGET,
+    loss: Annotated[Metric, typer.Option(help="The loss that is minimized.")] = LOSS,
     chart: ChartOption = None,
     seed: SeedOption = 1,
     threads: ThreadsOption = None,
     memory: MemoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Before a release: what decoys can it have, would they stand out, and how many recipients can it serve?
+    """Before a release: check which decoys are possible, whether they stand out, and how many recipients can be served.
 
-    Every k is tried with every limit of suppression. Nothing is released or written, but the chart.
+    Every k is tried with every limit of suppression. Nothing is released, and only the chart is written.
     """
     from veilmark import workbench
-    from veilmark.mark.plan import Marking
+    from veilmark.mark.marking import CopyMarking
     from veilmark.veil.ola import Ola
     from veilmark.workbench.feasibility import feasible as run
 
     opened = workbench.open_study(study, threads, memory)
-    ks, limits = _list("k", k, int, "5 or 5,10"), _list("suppress", suppress, float, "0.05 or 0,0.05")
+    ks, limits = _list("k", k, int, "5 or 5,10"), _list("suppress", suppress, share, "0.05 or 0,5%")
     names = tuple(str(i + 1) for i in range(recipients))
-    marking = Marking(names, ks[0], decoys, covers, risk=_range(risk), budget=budget)
+    marking = CopyMarking(names, ks[0], decoys, covers, risk=_range(risk), budget=budget)
     who = [name.strip() for name in identity.split(",") if name.strip()]
     found = run(opened, population, marking, ks, limits, who, Ola(loss=loss), seed, chart)
     return print_json(found.to_dict()) if as_json else _show(found)
@@ -110,8 +119,8 @@ def _show(found: Feasible) -> None:
     if not found.members_known:
         console.print(
             literal(
-                "It is not known who of the population is in the source, so that classes with suppressed records are no "
-                "candidates. Name columns that both have: --identity.",
+                "veilmark does not know which persons of the population are in the source, so classes with suppressed "
+                "records cannot be decoys. Name columns that both tables have with --identity.",
                 "dim",
             )
         )
@@ -124,8 +133,8 @@ def _label(of: Reports) -> tuple[str, str]:
 def _feasibility(found: Feasible, console: Console) -> None:
     from veilmark.cli.show import new_table, print_table
 
-    numbers = ("k", "suppressed", "of at most", "min link", "candidates", "persons", "hold members", "risk, times")
-    table = new_table("Feasible? Classes that decoys can be taken from", "levels", numbers=numbers)
+    numbers = ("k", "suppressed", "at most", "min link", "candidates", "persons", "with members", "risk multiple")
+    table = new_table("Feasible? Classes that can become decoys", "levels", numbers=numbers)
     for of in found.settings:
         found_here = of.feasibility
         levels = ", ".join(f"{name} {level}" for name, level in of.levels.items())
@@ -140,7 +149,7 @@ def _detectability(found: Feasible, console: Console) -> None:
     from veilmark.cli.show import new_table, print_table
 
     numbers = ("k", "suppressed at most", "classes", "near k", "candidates up to 1.2", "1.5", "above 4 times")
-    table = new_table("Detectable? Classes of the release that a decoy class hides among", numbers=numbers)
+    table = new_table("Detectable? Classes of the release that look like a decoy class", numbers=numbers)
     for of in found.settings:
         seen = of.detectability
         counts = (seen.classes, seen.near_k, seen.up_to_1_2, seen.up_to_1_5, seen.above_4)
@@ -153,11 +162,13 @@ def _scalability(found: Feasible, console: Console) -> None:
     from veilmark.cli.show_release import MORE
 
     asked = found.settings[0].scalability
-    title = f"Scalable? {asked.asked:,} recipients, each with {asked.decoys} decoy classes and {asked.covers} covers"
+    title = (
+        f"Scalable? {asked.asked:,} recipients, each with {asked.decoys} decoy classes and {asked.covers} cover classes"
+    )
     setting = ("k", "suppressed at most")
     decoys = new_table(title, numbers=(*setting, "in risk range", "serve", "records added", "loss before"))
     costs = ("classes", "serve", "without budget", "records withheld", "share", "loss after")
-    covers = new_table("What covers cost a copy", "by", numbers=(*setting, *costs))
+    covers = new_table("Cost of cover classes in a copy", "by", numbers=(*setting, *costs))
     for of in found.settings:
         scale = of.scalability
         served = _count(scale.recipients_by_decoys)
@@ -171,10 +182,10 @@ def _scalability(found: Feasible, console: Console) -> None:
         print_table(covers, console)
     if asked.asked > 1:
         console.print(
-            f"A class that is in one copy only is a decoy with probability {asked.seen_once:.2f}"
+            f"A class that is in only one copy is a decoy with probability {asked.seen_once:.2f}"
             f"{MORE if asked.seen_once < 1 else ''}."
         )
-    console.print("Loss is discernibility, 0 to 1, withheld records counted as suppressed.")
+    console.print("Loss is the discernibility from 0 (best) to 1. Withheld records count as suppressed.")
 
 
 def _count(number: int | None) -> str:

@@ -20,13 +20,13 @@ def register(app: typer.Typer) -> None:
 
 def hierarchy(
     study: StudyArgument,
-    column: Annotated[str, typer.Argument(help="The attribute.", show_default=False)],
+    column: Annotated[str, typer.Argument(help="The column.", show_default=False)],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write it in ARX's form: value;level1;level2;…")
+        Path | None, typer.Option("-o", "--output", help="Write the hierarchy in the ARX format: value;level1;level2;…")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what each value of a column becomes, level by level; check it, or write it for ARX."""
+    """Show the generalization levels of a column, check them, or write them for ARX."""
     from veilmark import workbench
 
     levels = workbench.hierarchy(workbench.open_study(study), column, output)
@@ -45,6 +45,6 @@ def hierarchy(
     console = Console()
     console.print(table)
     if len(labels[0]) > SHOWN:
-        console.print(f"… and {len(labels[0]) - SHOWN:,} values more.")
+        console.print(f"… and {len(labels[0]) - SHOWN:,} more values.")
     if output:
-        console.print(f"Written to {escape(str(output))}.")
+        console.print(f"Wrote {escape(str(output))}.")

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from veilmark.cli.options import JsonOption, MemoryOption, StudyArgument, ThreadsOption, print_json
+from veilmark.cli.options import JsonOption, MemoryOption, StudyArgument, ThreadsOption, print_json, renamed
 from veilmark.cli.score import PANEL
 from veilmark.errors import DataError, OptionError
+from veilmark.shares import share
 
 if TYPE_CHECKING:
     from veilmark.score.monitor import Alert, LogSummary
@@ -29,36 +30,43 @@ def register(app: typer.Typer) -> None:
 def monitor(
     study: StudyArgument,
     log: Annotated[
-        str, typer.Option(metavar="FILE", help="The log, one JSON object a line; - is standard input.")
+        str, typer.Option(metavar="FILE", help="The log, one JSON object per line. - is standard input.")
     ] = "-",
-    key: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="What the log's keys are; if not given, the study's person.")
+    log_key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="The column that the keys of the log refer to. Default: the person column."
+        ),
     ] = None,
-    threshold: Annotated[float, typer.Option(help="How many usual spreads above the usual score is too much.")] = 6.0,
+    key: Annotated[str | None, typer.Option(hidden=True)] = None,
+    threshold: Annotated[
+        float, typer.Option(help="Alert if a score is this many spreads above the usual score.")
+    ] = 6.0,
     exposure: Annotated[
-        str, typer.Option(metavar="SHARES", help="Tell when a user has seen these shares of the source's score.")
+        str, typer.Option(metavar="SHARES", help="Alert when a user has seen these shares of the source's score.")
     ] = "0.01,0.05,0.2",
-    window: Annotated[int, typer.Option(min=2, help="How many of a user's results the usual is taken from.")] = 200,
+    window: Annotated[int, typer.Option(min=2, help="Number of a user's results that define the usual score.")] = 200,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first line that is not a query.")] = False,
     threads: ThreadsOption = None,
     memory: MemoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Watch a log of query results, and tell of those that are out of the ordinary.
+    """Score the query results in a log and alert on unusual ones.
 
-    A line is a user, a time, and the keys or the rows that came back, such as
+    A line holds a user, a time, and the keys or the rows of the result, such as
     {"user": "ann", "time": "2026-01-02T03:04:05", "keys": ["p1", "p7"]} or {"user": …, "rows": [{"zip": "01234", …}]}.
-    Each result is scored against the study's source as it comes. Ctrl-C ends the log.
+    Each result is scored against the study's source. Press Ctrl-C to stop.
     """
     from veilmark import workbench
     from veilmark.score.monitor import MonitorOptions, watch
 
     options = MonitorOptions(threshold, _shares(exposure), window)
     opened = workbench.open_study(study, threads, memory)
+    column = renamed("--key", key, "--log-key", log_key)
     with _open(log) as stream:
-        summary = watch(opened, stream, options, key, None if as_json else _print_alerts, strict)
+        summary = watch(opened, stream, options, column, None if as_json else _print_alerts, strict)
     if summary.stopped:
-        print("Note: Stopped; the rest of the log was not read.", file=sys.stderr)
+        print("Note: Stopped. The rest of the log was not read.", file=sys.stderr)
     if as_json:
         print_json(summary.to_dict())
     else:
@@ -67,17 +75,15 @@ def monitor(
 
 def _shares(text: str) -> tuple[float, ...]:
     try:
-        return tuple(float(part) for part in text.split(","))
+        return tuple(share(part) for part in text.split(","))
     except ValueError:
-        raise OptionError(
-            f"--exposure takes shares with commas between them, not '{text}'. Try 0.01,0.05,0.2."
-        ) from None
+        raise OptionError(f"--exposure takes shares separated by commas, not '{text}'. Try 0.01,0.05,0.2.") from None
 
 
 def _open(log: str) -> AbstractContextManager[io.BufferedIOBase]:
     if log == "-":
         if sys.stdin.isatty():
-            print("Reading the log from standard input; Ctrl-C ends it.", file=sys.stderr)
+            print("Reading the log from standard input. Press Ctrl-C to stop.", file=sys.stderr)
         return nullcontext(cast(io.BufferedIOBase, sys.stdin.buffer))
     try:
         return Path(log).open("rb")
@@ -95,8 +101,8 @@ def _print_summary(summary: LogSummary, quasi: bool) -> None:
     from rich.table import Table
 
     users = summary.users
-    table = Table("user", title=f"{summary.queries:,} queries of {len(users):,} users", title_justify="left")
-    for name in ("queries", "records", "distinct records", "seen of the source's score", "alerts"):
+    table = Table("user", title=f"{summary.queries:,} queries by {len(users):,} users", title_justify="left")
+    for name in ("queries", "records", "distinct records", "share of the source's score", "alerts"):
         table.add_column(name, justify="right")
     most = sorted(users.items(), key=lambda item: -item[1].exposure)
     for name, u in most[:USERS_SHOWN]:
@@ -110,10 +116,10 @@ def _print_summary(summary: LogSummary, quasi: bool) -> None:
 
 def _remarks(summary: LogSummary, quasi: bool) -> Iterator[str]:
     if len(summary.users) > USERS_SHOWN:
-        yield f"The {USERS_SHOWN} users who have seen most; --json lists all {len(summary.users):,}."
+        yield f"These are the {USERS_SHOWN} users who have seen most. --json lists all {len(summary.users):,}."
     if summary.unknown:
         yield f"{summary.unknown:,} of the returned records are not in the source and were not scored."
     if not quasi:
-        yield "The study names no quasi-identifier, so each record counts with its score in the whole source."
+        yield "The study names no quasi-identifier, so each record has the score it has in the whole source."
     if summary.malformed:
         yield f"{summary.malformed:,} lines are not queries and were skipped."

@@ -13,7 +13,7 @@ from veilmark.cli.options import JsonOption, SeedOption, print_json
 if TYPE_CHECKING:
     from veilmark.reproduce.comparison import Reproduced
 
-PANEL = "Begin"
+PANEL = "Papers"
 
 
 def register(app: typer.Typer) -> None:
@@ -28,7 +28,7 @@ def reproduce(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write an HTML page.", show_default=False)
     ] = None,
-    samples: Annotated[int, typer.Option(min=1, help="anontokens: samples of each population.")] = 50,
+    samples: Annotated[int, typer.Option(min=1, help="anontokens: number of samples of each population.")] = 50,
     seed: SeedOption = 1,
     data: Annotated[
         Path | None,
@@ -40,14 +40,16 @@ def reproduce(
     ] = None,
     write_populations: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="anontokens: write the populations too, a row a person.", show_default=False),
+        typer.Option(
+            metavar="DIR", help="anontokens: also write the populations, one row per person.", show_default=False
+        ),
     ] = None,
     experiment: Annotated[
-        bool, typer.Option("--experiment", help="fslip: its experiment too, which takes minutes.")
+        bool, typer.Option("--experiment", help="fslip: also repeat the experiment, which takes minutes.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Put a paper's printed tables beside what veilmark makes of the same data, with a verdict for each row."""
+    """Recompute the tables of a paper and compare them with the printed ones, row by row."""
     from veilmark.workbench import reproducing
 
     found = reproducing.reproduce(paper, output, samples, seed, data, experiment)

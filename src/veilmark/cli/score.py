@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from veilmark.cli.numbers import typed_share
 from veilmark.cli.options import (
     OR_TABLE,
     JsonOption,
@@ -18,7 +19,7 @@ from veilmark.cli.options import (
 )
 from veilmark.errors import OptionError
 
-PANEL = "1  Score: how badly could it be misused?"
+PANEL = "1  Measure: risk and possible harm"
 
 
 def register(app: typer.Typer) -> None:
@@ -29,37 +30,40 @@ def register(app: typer.Typer) -> None:
 
 def score(
     study: StudyArgument,
-    others: Annotated[list[Path] | None, typer.Argument(help="More tables for --compare.", show_default=False)] = None,
+    others: Annotated[list[str] | None, typer.Argument(help="More tables for --compare.", show_default=False)] = None,
     published: Annotated[
-        Path | None,
-        typer.Option(metavar="TABLE", help=f"What is to be shared of the source, if not all of it: {OR_TABLE}."),
+        str | None,
+        typer.Option(metavar="TABLE", help=f"The part of the source to share. Default: all. Give {OR_TABLE}."),
     ] = None,
-    x: Annotated[str, typer.Option(help="How much the number of records counts in M-Score: 1 or more, or inf.")] = "1",
+    x: Annotated[str, typer.Option(help="Weight of the number of records in M-Score: 1 or more, or inf.")] = "1",
     normalize: Annotated[
         Literal["source", "record", "theory"],
-        typer.Option(help="What 1 stands for: the whole source, its worst record, or the largest score there can be."),
+        typer.Option(help="What counts as 100%: the whole source, its worst record, or the largest possible score."),
     ] = "source",
-    records: Annotated[Path | None, typer.Option(metavar="OUT", help="Write each record with its scores.")] = None,
+    records: Annotated[Path | None, typer.Option(metavar="OUT", help="Write every record with its scores.")] = None,
     skip_unknown: Annotated[
-        bool, typer.Option("--skip-unknown", help="Score the rest where records are not in the source.")
+        bool, typer.Option("--skip-unknown", help="Skip records that are not in the source.")
     ] = False,
     compare: Annotated[
-        Path | None, typer.Option(metavar="A.csv B.csv …", help="Rank candidate tables.", show_default=False)
+        str | None, typer.Option(metavar="A.csv B.csv …", help="Rank candidate tables.", show_default=False)
     ] = None,
-    spread: Annotated[float, typer.Option(help="With --compare: move weights by up to this share.")] = 0.2,
-    draws: Annotated[int, typer.Option(help="With --compare: how often weights are moved.")] = 1000,
+    spread: Annotated[
+        float,
+        typer.Option(metavar="SHARE", help="With --compare: vary the weights by up to this share.", parser=typed_share),
+    ] = 0.2,
+    draws: Annotated[int, typer.Option(help="With --compare: how many times the weights are varied.")] = 1000,
     seed: SeedOption = 1,
     chart: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw how the worst record comes to its score.")
+        Path | None, typer.Option(metavar="FILE", help="Write a chart that explains the score of the worst record.")
     ] = None,
-    cap: Annotated[bool, typer.Option("--cap", help="Hold a record's weight to 1 in tkl too.")] = False,
+    cap: Annotated[bool, typer.Option("--cap", help="Limit the weight of a record to 1 in tkl, too.")] = False,
     threads: ThreadsOption = None,
     memory: MemoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Score how badly a table could be misused: M-Score, L-Severity, tkl-Score.
+    """Score how much harm the misuse of a table could do: M-Score, L-Severity, tkl-Score.
 
-    The higher, the worse. Scores of one source can be compared with each other, not with another source's.
+    Higher is worse. Compare only scores from the same source.
     """
     from veilmark import workbench
     from veilmark.cli import show
@@ -68,10 +72,10 @@ def score(
     opened = workbench.open_study(study, threads, memory)
     options = Options(_number(x), normalize, cap)
     if others and not compare:
-        raise OptionError(f"'{others[0]}' is one argument too many. To score a table, name it after --published.")
+        raise OptionError(f"'{others[0]}' is one argument too many. To score a table, use --published.")
     if compare:
         if published or records or chart:
-            raise OptionError("--compare ranks tables; it does not go with --published, --records or --chart.")
+            raise OptionError("--compare ranks tables. It cannot be used with --published, --records or --chart.")
         candidates = [compare, *(others or [])]
         ranking = workbench.compare_scores(opened, candidates, options, spread, draws, seed, skip_unknown)
         return print_json(ranking.to_dict()) if as_json else show.ranking(ranking)
@@ -82,13 +86,14 @@ def score(
 def breach(
     study: StudyArgument,
     records: Annotated[
-        Path, typer.Option(help="What leaked: some or all records, with the columns that the study names.")
+        str,
+        typer.Option(metavar="TABLE", help="The leaked records, with the columns that the study names."),
     ],
     threads: ThreadsOption = None,
     memory: MemoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Score what leaked against the table it came from: how bad is it?"""
+    """Score leaked records against their source: how severe is the leak?"""
     from veilmark import workbench
     from veilmark.cli import show
 

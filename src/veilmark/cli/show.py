@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from veilmark.cli.spelling import spelled
 from veilmark.privacy.measures import AttributeMeasures, Measures, Risks
 from veilmark.privacy.require import Requirement
 from veilmark.score.ahp import AhpResult, HierarchyResult, PanelResult
@@ -32,6 +33,8 @@ BAR = 24
 FOLDED = 8
 """The least width of a column of texts; a terminal that has no room for it wraps the lines itself."""
 GAP = 2
+NAMED = 4
+"""How many quasi-identifiers a sentence names."""
 CARRIED = ("records", "tkl", "share")
 UNSEEN = ("Cc", "Cs", "Zl", "Zp")
 """Unicode's categories of control characters, lone surrogates and line separators."""
@@ -39,17 +42,21 @@ UNSEEN = ("Cc", "Cs", "Zl", "Zp")
 
 def literal(text: object, style: str = "") -> Text:
     """A text as it is: nothing in it is markup, and control characters are shown, not obeyed."""
-    return Text("".join(repr(c)[1:-1] if unicodedata.category(c) in UNSEEN else c for c in str(text)), style)
+    return Text("".join(repr(c)[1:-1] if unicodedata.category(c) in UNSEEN else c for c in spelled(text)), style)
 
 
 def guesses(found: Sequence[Guess], console: Console | None = None) -> None:
     """What `veilmark init` prints."""
+    from veilmark.workbench.starting import hints_on
+
     console = console or Console()
-    table = new_table("What each column seems to be", "column", "role", "why")
+    table = new_table("Detected roles of the columns", "column", "role", "reason")
     for guess in found:
         lines = [guess.reason, *(f"Check: {warning}" for warning in guess.warnings)]
         table.add_row(literal(guess.column), guess.role, Text("\n").join(map(literal, lines)))
     print_table(table, console)
+    for hint in hints_on(found):
+        console.print(literal(hint, "bold"))
 
 
 def measures(result: Measures, study: Study, data: str | None = None, console: Console | None = None) -> None:
@@ -59,7 +66,7 @@ def measures(result: Measures, study: Study, data: str | None = None, console: C
     people = "" if result.persons is None else f" of {result.persons:,} persons"
     counts = f": {result.records:,} records{people}, {result.classes:,} classes"
     console.print(Text.assemble("\n", literal(data or study.label, "bold"), counts))
-    console.print(Text.assemble(literal(f"by {', '.join(study.quasi) or 'no quasi-identifier'}"), "\n"))
+    console.print(Text.assemble(literal(f"Quasi-identifiers: {', '.join(study.quasi) or 'none'}"), "\n"))
     console.print(f"[bold]k = {result.k:,}[/bold]  {_in_words(result, who, study.quasi)}\n")
     if result.attributes:
         print_table(_attributes(result.attributes), console)
@@ -71,13 +78,18 @@ def measures(result: Measures, study: Study, data: str | None = None, console: C
 def _in_words(result: Measures, who: str, quasi: Sequence[str]) -> str:
     one = who[:-1]
     if not quasi:
-        return (
-            f"because the study names no quasi-identifier: all {who} are one class, which says nothing of their safety."
-        )
+        return f"The study names no quasi-identifier, so all {who} are one class. This k says nothing about their risk."
     if result.k == 1:
-        alone = f"{result.uniques:,} {who} stand" if result.uniques > 1 else f"1 {one} stands"
-        return f"{alone} alone in a class: who knows the quasi-identifiers finds them."
-    return f"every {one} shares its quasi-identifiers with at least {result.k - 1:,} others."
+        unique = f"{result.uniques:,} {who} are" if result.uniques > 1 else f"1 {one} is"
+        owner = "a person's" if who == "records" else "their"
+        return f"{unique} unique. Knowing {owner} {_listed(quasi)} is enough to pick out the record."
+    return f"Every {one} shares its quasi-identifiers with at least {result.k - 1:,} others."
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first few names."""
+    shown = ", ".join(escape(str(literal(name))) for name in names[:NAMED])
+    return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED:,} more"
 
 
 def new_table(title: str, *texts: str, numbers: Sequence[str] = ()) -> Table:
@@ -117,7 +129,7 @@ def _value(value: str | None) -> str:
 
 def _attributes(attributes: dict[str, AttributeMeasures]) -> Table:
     numbers = ("values (l)", "entropy l", "(c,l)", "t", "α", "β", "β+", "δ")
-    table = new_table("Sensitive attributes, each number of the worst class", "attribute", numbers=numbers)
+    table = new_table("Sensitive attributes (worst class)", "attribute", numbers=numbers)
     for name, a in attributes.items():
         d = a.diversity
         c = f"({d.recursive_c:.3g}, {d.recursive_l})" if d.recursive_c is not None else "-"
@@ -127,17 +139,17 @@ def _attributes(attributes: dict[str, AttributeMeasures]) -> Table:
 
 
 def _risks(risk: Risks, who: str) -> Table:
-    numbers = ("highest", "mean", f"{who} over {risk.prosecutor.threshold:g}")
-    table = new_table("Risk of re-identification", "intruder", numbers=numbers)
+    numbers = ("highest", "mean", f"{who} above {risk.prosecutor.threshold:g}")
+    table = new_table("Re-identification risk (0 to 1; lower is better)", "attacker", numbers=numbers)
     named = {
-        "prosecutor: knows who is in the table": risk.prosecutor,
+        "prosecutor: knows that the person is in the table": risk.prosecutor,
         "journalist: has the population table": risk.journalist,
         "sample risk (Benedetti-Franconi)": risk.sample,
     }
     for name, r in named.items():
         if r is not None:
             table.add_row(name, f"{r.max:.4f}", f"{r.mean:.4f}", f"{r.over:.1%}")
-    table.add_row("marketer: matches everybody, against this table itself", "", f"{risk.marketer:.4f}", "")
+    table.add_row("marketer: matches all persons", "", f"{risk.marketer:.4f}", "")
     return table
 
 
@@ -155,30 +167,41 @@ def _remarks(result: Measures, study: Study) -> list[str]:
         lines.append("The study names no quasi-identifier, so all records are one class.")
     if result.missing:
         listed = ", ".join(f"{name} {count:,}" for name, count in result.missing.items())
-        lines.append(f"Missing values, each a category of its own: {listed}.")
+        lines.append(f"Missing values (each counts as a category of its own): {listed}.")
     uniques = result.risk.population_uniques
     if uniques is not None:
         shares = (("Zayatz", uniques.zayatz), ("Pitman", uniques.pitman), ("SNB", uniques.snb))
         listed = ", ".join(f"{name} {share:.3%}" if share is not None else f"{name} -" for name, share in shares)
-        lines.append(f"Unique in the population, estimated: {listed}. Where these disagree widely, trust none of them.")
+        lines.append(
+            f"Estimated share of unique persons in the population: {listed}. If these disagree widely, trust none of them."
+        )
     if result.risk.unique_in_population is not None:
-        lines.append(f"Unique in the population: {result.risk.unique_in_population:.2%}.")
+        lines.append(f"{result.risk.unique_in_population:.2%} of the population are unique.")
     if result.risk.unlinked_classes:
         lines.append(f"{result.risk.unlinked_classes:,} classes have fewer people in the population than in the table.")
     unseen = [name for name in result.unseen if name not in study.direct]
     if unseen:
-        lines.append(f"Not looked at, because the study gives them no role: {', '.join(unseen)}.")
+        lines.append(f"Not measured, because the study does not name them: {', '.join(unseen)}. {_unnamed(study)}")
     lines.append("What each number means: docs/measure.md.")
     return lines
 
 
-def scores(result: ScoreResult, study: Study, published: Path | None = None, console: Console | None = None) -> None:
+def _unnamed(study: Study) -> str:
+    """What becomes of columns that the study does not name."""
+    if study.spec.unnamed == "other":
+        return "They are published unchanged, because the study has `unnamed: other`."
+    return "They are not published."
+
+
+def scores(result: ScoreResult, study: Study, published: str | None = None, console: Console | None = None) -> None:
     """What `veilmark score` prints."""
     console = console or Console()
     part = f": {result.records:,} of the source's {result.source_records:,} records\n"
     console.print(Text.assemble("\n", literal(published or study.label, "bold"), part))
-    of = {"source": "the whole source", "record": "its worst record", "theory": "the largest there can be"}
-    table = new_table("Misuseability", "score", numbers=("value", f"of {of[result.options.normalize]}"))
+    of = {"source": "the whole source", "record": "its worst record", "theory": "the largest possible score"}
+    table = new_table(
+        "Scores (higher is worse)", "score", numbers=("value", f"share of {of[result.options.normalize]}")
+    )
     names = {
         "m": f"M-Score (x={result.options.x:g})",
         "l_severity": "L-Severity",
@@ -193,21 +216,21 @@ def scores(result: ScoreResult, study: Study, published: Path | None = None, con
         print_table(_top_classes(result.top_classes, console), console)
     if result.top_values:
         print_table(
-            _contributions("Records by value: the share of tkl that records with it carry", "value", result.top_values),
+            _contributions("Values with the largest share of tkl", "value", result.top_values),
             console,
         )
     for record in result.worst[:1]:
-        console.print(literal(f"The worst record: {_values(record.record)}. Its {record}."))
+        console.print(literal(f"Worst record: {_values(record.record)}. Its {record}."))
     if result.records == result.source_records and result.options.normalize == "source":
-        hint = "A source is all of itself. Score the part to be shared with --published, or try --normalize theory."
+        hint = "Comparing the source with itself always gives 100%. Use --published to score a part, or --normalize theory."
         console.print(hint, style="dim")
     if result.unknown_records:
-        console.print(f"{result.unknown_records:,} records are not in the source and were left out.", style="dim")
+        console.print(f"{result.unknown_records:,} records are not in the source. They were left out.", style="dim")
 
 
 def _top_classes(parts: Sequence[Contribution], console: Console) -> Table:
     """A column for each quasi-identifier, where there is room for them side by side; else one for all."""
-    title, names = "Classes that carry most of tkl", tuple(parts[0].what)
+    title, names = "Classes with the largest share of tkl", tuple(parts[0].what)
     table = new_table(title, *names, numbers=CARRIED)
     for part in parts:
         table.add_row(*(literal(_value(v)) for v in part.what.values()), *_carried(part))
@@ -229,7 +252,7 @@ def ranking(result: Ranking, console: Console | None = None) -> None:
     """What `veilmark score --compare` prints."""
     console = console or Console()
     headings = ("records", "tkl", "of the source", "L-Severity", "M-Score", f"rank ±{result.spread:.0%}")
-    table = new_table("Candidates, least misuseable first", "table", numbers=headings)
+    table = new_table("Candidates, lowest tkl-Score first", "table", numbers=headings)
     for name, candidate in result.candidates.items():
         s = candidate.scores
         low, high = result.stability["tkl"].rank_range[name]
@@ -239,12 +262,12 @@ def ranking(result: Ranking, console: Console | None = None) -> None:
     print_table(table, console)
     same = result.stability["tkl"].same_order
     console.print(
-        f"The last column is the rank where weights move by up to ±{result.spread:.0%}. In {same:.1%} of "
-        f"{result.draws:,} draws of such weights the order by tkl stays as it is."
+        f"The last column is the rank if weights vary by up to ±{result.spread:.0%}. The order by tkl stays the same in "
+        f"{same:.1%} of {result.draws:,} random variations."
     )
 
 
-def breach(result: Breach, study: Study, leaked: Path) -> None:
+def breach(result: Breach, study: Study, leaked: str) -> None:
     """What `veilmark breach` prints."""
     console = Console()
     scores(result.score, study, leaked, console)
@@ -252,12 +275,12 @@ def breach(result: Breach, study: Study, leaked: Path) -> None:
 
 
 def breach_in_words(result: Breach, console: Console) -> None:
-    """How bad it is, in a sentence or two."""
+    """The severity of a leak, in a sentence or two."""
     severity = "-" if result.severity is None else f"{result.severity:.2%}"
     console.print(
         f"\n[bold]{severity}[/bold] of the source's tkl-Score leaked, with {result.share_of_records:.2%} of its "
-        f"records. {result.identifiable:,} leaked records stand alone in their class; for {result.certain:,} a "
-        "sensitive value can be told from the other columns."
+        f"records. {result.identifiable:,} leaked records are unique. For {result.certain:,}, a sensitive value follows "
+        "from the other columns."
     )
 
 
@@ -267,16 +290,16 @@ def ahp(result: AhpResult | PanelResult | HierarchyResult, console: Console | No
     if isinstance(result, HierarchyResult):
         for name, values in result.items():
             print_table(_weights(name, values), console)
-        console.print(f"Consistency ratio {result.consistency_ratio:.4f} over all.")
+        console.print(f"Overall consistency ratio: {result.consistency_ratio:.4f} (0.10 or less is good).")
         return
     found = result.result if isinstance(result, PanelResult) else result
     print_table(_weights("Weights", found.by_name), console)
-    verdict = "judgements agree" if found.consistency_ratio <= 0.1 else "judgements contradict each other: over 0.10"
-    console.print(f"Consistency ratio {found.consistency_ratio:.4f} ({verdict}).")
+    verdict = "consistent" if found.consistency_ratio <= 0.1 else "the judgements contradict each other"
+    console.print(f"Consistency ratio {found.consistency_ratio:.4f} ({verdict}; 0.10 or less is good).")
     if found.revisit is not None:
-        console.print(literal(f"To revisit first: {found.revisit}"))
+        console.print(literal(f"Review this judgement first: {found.revisit}"))
     if isinstance(result, PanelResult) and result.concordance is not None:
-        console.print(f"The experts' rankings agree to {result.concordance:.2f} (Kendall's W, 0 to 1).")
+        console.print(f"Agreement of the experts: {result.concordance:.2f} (Kendall's W, 0 to 1; higher is better).")
 
 
 def data_model(model: DataModel) -> None:

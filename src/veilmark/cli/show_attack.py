@@ -6,22 +6,22 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from veilmark.attack import AttackResult
+from veilmark.attack import RULE, AttackResult, verdict, without_targets
 from veilmark.cli.show import literal, new_table, print_table
 from veilmark.workbench.attacking import Attacked
 
 STORIES = {
-    "bk": "knows the quasi-identifiers and some sensitive values; wants the rest",
-    "msacorr": "knows one sensitive value; wants the other sensitive attributes",
-    "qicorr": "knows the quasi-identifiers; wants the sensitive values",
-    "mcorr": "knows quasi-identifiers and some values; is the person in it?",
-    "nmcorr": "the same of somebody else; can the person be ruled out?",
-    "linkage": "has a table of everybody; who is a published row?",
+    "bk": "knows the quasi-identifiers and some sensitive values; guesses the others",
+    "msacorr": "knows one sensitive value; guesses the other sensitive attributes",
+    "qicorr": "knows the quasi-identifiers; guesses the sensitive values",
+    "mcorr": "knows quasi-identifiers and some values; is the person in the release?",
+    "nmcorr": "knows the same; can a person who is not in the release be ruled out?",
+    "linkage": "has the population table; whose row is this?",
 }
 
 
 def attacked(result: Attacked, console: Console | None = None) -> None:
-    """Success of each attack, beside its control."""
+    """Success of each attack, with its control."""
     console = console or Console()
     counts = f": {result.rows:,} rows in {result.classes:,} classes, from {result.persons:,} persons\n"
     console.print(Text.assemble("\n", literal(result.release, "bold"), counts))
@@ -33,14 +33,17 @@ def attacked(result: Attacked, console: Console | None = None) -> None:
         print_table(_attributes(own), console)
     for line in _in_words(result):
         console.print(literal(line))
-    for note in (*result.notes, "What each attack is, and what to change when it succeeds: docs/attacks.md."):
+    for note in (*result.notes, "What each attack does, and what to change if it succeeds: docs/attacks.md."):
         console.print(literal(note, "dim"))
 
 
 def _attacks(result: Attacked) -> Table:
-    numbers = ("success", "95 % interval", "control", "gain", "targets")
+    numbers = ("success", "95 % interval", "control", "gain", "size", "targets")
     table = new_table(
-        "Attacks: share of targets, beside guessing from the marginals", "attack", "attacker", numbers=numbers
+        "Attacks: share of targets guessed right (control: guessing from the marginals)",
+        "attack",
+        "attacker",
+        numbers=numbers,
     )
     for name, found in result.attacks.items():
         table.add_row(name, STORIES[name], *_numbers(found))
@@ -49,10 +52,10 @@ def _attacks(result: Attacked) -> Table:
 
 def _numbers(found: AttackResult) -> tuple[str, ...]:
     if not found.targets:
-        return "-", "-", "-", "-", "0"
+        return "-", "-", "-", "-", "-", "0"
     low, high = found.interval
     shares = (f"{found.success:.1%}", f"{low:.1%}-{high:.1%}", f"{found.control:.1%}", f"{found.gain:+.1%}")
-    return (*shares, f"{found.targets:,}")
+    return (*shares, found.amount, f"{found.targets:,}")
 
 
 def _attributes(own: dict[str, dict[str, dict[str, float]]]) -> Table:
@@ -65,19 +68,14 @@ def _attributes(own: dict[str, dict[str, dict[str, float]]]) -> Table:
 
 
 def _in_words(result: Attacked) -> list[str]:
-    """What stands out: attacks that surely do better than their control, and how few people a row may be."""
-    guessing = {name: found for name, found in result.attacks.items() if name != "linkage"}
-    better = [name for name, found in guessing.items() if found.targets and found.interval[0] > found.control]
-    lines = []
-    if better:
-        most = max(better, key=lambda name: result.attacks[name].gain)
-        lines.append(f"Surely better than guessing: {', '.join(better)}. Most is gained by {most}.")
-    elif guessing:
-        lines.append("No attack does surely better than guessing.")
+    """What stands out: attacks that are better than guessing, by which rule, and how few people a row may be."""
+    lines = [verdict(result.attacks), *without_targets(result.attacks), RULE]
     if "linkage" in result.attacks:
         details = result.attacks["linkage"].details
-        lines.append(f"A published row fits at least {details['min_linked']:,} of {details['population']:,} people.")
+        lines.append(
+            f"Every published row matches at least {details['min_linked']:,} of {details['population']:,} people."
+        )
     if result.tolerances:
         listed = ", ".join(f"{name} ±{tolerance:,.4g}" for name, tolerance in result.tolerances.items())
-        lines.append(f"Numbers count as guessed within {listed}.")
+        lines.append(f"A number counts as guessed right within {listed}.")
     return lines

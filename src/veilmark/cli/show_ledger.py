@@ -16,7 +16,7 @@ def releases(found: Sequence[Release]) -> None:
     """What `veilmark ledger list` prints."""
     console = Console()
     if not found:
-        console.print("The ledger holds no release yet.")
+        console.print("The ledger has no releases yet.")
         return
     table = new_table("Releases", "id", "time (UTC)", "study", "recipients", "status")
     for release in found:
@@ -57,6 +57,16 @@ def decoys(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
         _rows(f"Decoys of {recipient}", rows, console)
 
 
+def receipts(found: Sequence[Mapping[str, Any]]) -> None:
+    """What `veilmark ledger receipt` prints without a file."""
+    console = Console()
+    if not found:
+        console.print("The ledger has no receipts yet.")
+        return
+    names = ("recipient", "release", "file", "time", "is_signed", "key_expected", "sha256")
+    _rows("Receipts", [{name: receipt[name] for name in names} for receipt in found], console)
+
+
 def _rows(title: str, rows: Sequence[Mapping[str, Any]], console: Console) -> None:
     names = list(dict.fromkeys(name for row in rows for name in row))
     table = new_table(title, *names)
@@ -88,18 +98,42 @@ def verification(found: Verification) -> None:
     """What `veilmark ledger verify` prints: of the ledger first, then of the files."""
     console = Console()
     if not found.whole:
-        console.print(literal(f"The ledger is not as it was written: {found.what}.", "bold red"))
-        console.print(literal(f"Sound up to there: {entries(found.entries)}. Compare with a backup.", "dim"))
+        console.print(literal(f"The ledger was changed: {found.what}.", "bold red"))
+        console.print(
+            literal(
+                f"The entries before that are intact: {entries(found.entries)}. Compare the ledger with a backup.",
+                "dim",
+            )
+        )
         return
-    checked = f"The ledger is whole: {entries(found.entries)}"
+    checked = f"The ledger is intact: {entries(found.entries)}"
+    checked += "" if found.sealed is None else f"; sealed by the key: {found.sealed:,}"
+    checked += f"; signed by an operator: {found.signed:,}" if found.signed else ""
     checked += "" if found.secrets is None else f"; secrets opened: {found.secrets:,}"
     checked += "" if found.files is None else f"; files compared: {found.files:,}"
     console.print(literal(f"{checked}.", "bold"))
-    _files("Not as they were published", found.changed, "bold red", console)
-    _files("No longer where they were published", found.missing, "", console)
+    for one in found.anchors:
+        console.print(literal(f"Matches {anchored(one)}"), soft_wrap=True)
+    if found.lacks:
+        console.print(literal(found.lacks, "yellow"))
+    if found.sealed is None:
+        console.print(literal("Give --key to also find entries that somebody added without the key.", "yellow"))
+    _files("Changed since they were published", found.changed, "bold red", console)
+    _files("No longer in the folder where they were published", found.missing, "", console)
     console.print(literal(f"Head: {found.head}", "dim"), soft_wrap=True)
-    hint = "Keep the head elsewhere: --head HASH later shows that nothing was cut off or written anew."
+    hint = "Save the head elsewhere. `--head HASH` later shows whether entries were removed or rewritten."
     console.print(literal(hint, "dim"))
+
+
+def anchored(anchor: Mapping[str, Any]) -> str:
+    """An anchor, with its time and who confirms it."""
+    said = f"{anchor['file']}: {entries(anchor['entries'])} on {anchor['time']}"
+    if anchor["stamped"]:
+        return f"{said}, time-stamped on {anchor['stamped']}."
+    unchecked = (
+        "Its time stamp was not checked: give --tsa-certificate." if anchor["has_stamp"] else "It has no time stamp."
+    )
+    return f"{said}, as it says itself. {unchecked}"
 
 
 def _files(title: str, paths: Sequence[str], style: str, console: Console) -> None:

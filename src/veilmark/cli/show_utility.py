@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -15,17 +13,17 @@ from veilmark.utility.view import Association, Change, ReleaseLoss, UtilityView
 MOST_PAIRS = 12
 
 
-def utility(view: UtilityView, release: Path, console: Console | None = None) -> None:
-    """A release beside its source."""
+def utility(view: UtilityView, release: object, console: Console | None = None) -> None:
+    """A release compared with its source."""
     console = console or Console()
     before, after = view.records
-    counts = f": {after:,} records, where the source has {before:,}\n"
+    counts = f": {after:,} records (the source has {before:,})\n"
     console.print(Text.assemble("\n", literal(release, "bold"), counts))
     print_table(_marginals(view), console)
     if view.associations:
         print_table(_associations(view.associations), console)
         mean = sum(abs(a.v.change) for a in view.associations) / len(view.associations)
-        console.print(f"On average over {len(view.associations):,} pairs it changed by {mean:.3f}.\n")
+        console.print(f"Mean change over {len(view.associations):,} pairs: {mean:.3f} (0 is best).\n")
     if view.loss:
         print_table(_loss(view.loss), console)
     if view.classifier:
@@ -35,8 +33,12 @@ def utility(view: UtilityView, release: Path, console: Console | None = None) ->
 
 
 def _marginals(view: UtilityView) -> Table:
-    numbers = ("values", "labels", "total variation", "at its labels", "mean", "of release", "sd", "of release")
-    table = new_table("Marginals: each label spread evenly over the values it covers", "column", numbers=numbers)
+    numbers = ("values", "labels", "total variation", "between labels", "mean", "in release", "sd", "in release")
+    table = new_table(
+        "Marginals: total variation from 0 (best) to 1; a label is spread evenly over its values",
+        "column",
+        numbers=numbers,
+    )
     for name, of in view.marginals.items():
         variations = ("-" if v is None else f"{v:.3f}" for v in (of.total_variation, of.total_variation_labels))
         moments = (text for change in (of.mean, of.sd) for text in _pair(change))
@@ -49,7 +51,7 @@ def _pair(change: Change | None) -> tuple[str, str]:
 
 
 def _associations(pairs: tuple[Association, ...]) -> Table:
-    title = "Associations that changed most: Cramér's V, 0 unrelated to 1"
+    title = "Associations that changed most (Cramér's V: 0 unrelated, 1 determined)"
     table = new_table(title, "column", "and", numbers=("source", "release", "change"))
     for pair in pairs[:MOST_PAIRS]:
         v = pair.v
@@ -58,7 +60,9 @@ def _associations(pairs: tuple[Association, ...]) -> Table:
 
 
 def _loss(loss: ReleaseLoss) -> Table:
-    table = new_table("Loss, as the file shows it", "attribute", numbers=("precision", "gcp", "lm", "dm", "mean class"))
+    table = new_table(
+        "Loss, measured in the file (0 is best)", "attribute", numbers=("precision", "gcp", "lm", "dm", "mean class")
+    )
     for name, of in loss.by_attribute.items():
         table.add_row(literal(name), *(f"{of[metric]:.3f}" for metric in ("precision", "gcp", "lm")), "", "")
     for name, total in (("all, release", loss.after), ("all, source", loss.before)):
@@ -69,7 +73,8 @@ def _loss(loss: ReleaseLoss) -> Table:
 
 def _classifier(found: Classified) -> str:
     return (
-        f"Predicting {found.target} from the quasi-identifiers, on held-out records of the source ({found.folds} folds, "
-        f"{found.records:,} records): {found.original:.1%} right when trained on the source, {found.released:.1%} "
-        f"(± {found.released_sd:.1%}) on the release, {found.baseline:.1%} by always saying the most frequent value."
+        f"A classifier predicts {found.target} from the quasi-identifiers, on held-out records of the source "
+        f"({found.folds} folds, {found.records:,} records). Accuracy: {found.original:.1%} if trained on the source, "
+        f"{found.released:.1%} (± {found.released_sd:.1%}) if trained on the release, {found.baseline:.1%} for the most "
+        "frequent value."
     )

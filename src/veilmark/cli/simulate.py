@@ -6,19 +6,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from veilmark.cli.options import ChartOption, JsonOption, SeedOption, print_json
+from veilmark.cli.numbers import typed_share
+from veilmark.cli.options import AccusationOption, ChartOption, JsonOption, SeedOption, print_json
+from veilmark.defaults import FALSE_ACCUSATION
 
 if TYPE_CHECKING:
     from veilmark.workbench.simulating import Simulated
 
-PANEL = "3  Share: a copy for each recipient, with marks of its own"
+PANEL = "3  Share: a marked copy for each recipient"
 STORIES = {
-    "mix": "each class as a random member has it",
+    "mix": "each class as in the copy of a random member",
     "union": "every class that any member has",
     "intersection": "classes that all members have",
     "majority": "classes that most members have",
-    "minority": "where copies differ, what fewer have",
-    "coin": "where copies differ, by chance",
+    "minority": "where copies differ, what the minority has",
+    "coin": "where copies differ, at random",
 }
 
 
@@ -28,25 +30,29 @@ def register(app: typer.Typer) -> None:
 
 
 def simulate(
-    recipients: Annotated[int, typer.Option(min=1, metavar="N", help="Who gets a copy.")],
-    collusion: Annotated[int, typer.Option(min=1, metavar="N", help="How many mix their copies.")],
-    false_accusation: Annotated[float, typer.Option(help="Probability of naming any innocent recipient.")] = 1e-6,
+    recipients: Annotated[int, typer.Option(min=1, metavar="N", help="Number of recipients.")],
+    collusion: Annotated[int, typer.Option(min=1, metavar="N", help="Number of recipients who mix their copies.")],
+    false_accusation: AccusationOption = FALSE_ACCUSATION,
     classes: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Cover classes, if not as many as needed.", show_default=False),
+        typer.Option(
+            min=1, metavar="N", help="Number of cover classes. Default: as many as needed.", show_default=False
+        ),
     ] = None,
     strategy: Annotated[
-        str, typer.Option(metavar="NAME", help=f"How they mix: {', '.join(STORIES)}, or all of these.")
+        str, typer.Option(metavar="NAME", help=f"How the copies are mixed: {', '.join(STORIES)}, or all.")
     ] = "all",
-    trials: Annotated[int, typer.Option(min=1, metavar="N", help="Mixes for each way to mix.")] = 1000,
-    deletions: Annotated[float, typer.Option(help="Share of the classes that they leave out besides.")] = 0.0,
+    trials: Annotated[int, typer.Option(min=1, metavar="N", help="Number of mixes for each strategy.")] = 1000,
+    deletions: Annotated[
+        float, typer.Option(metavar="SHARE", help="Share of classes that they also delete.", parser=typed_share)
+    ] = 0.0,
     seed: SeedOption = 1,
     chart: ChartOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Before a release: how often would recipients who mix their copies be found, and innocent ones be named?
+    """Before a release: simulate how often recipients who mix their copies are named, and how often innocent ones.
 
-    Random coalitions mix random copies, and every mix is traced by its cover classes as `veilmark trace` does.
+    Random coalitions mix random copies. Every mix is traced by its cover classes, as `veilmark trace` does.
     """
     from veilmark.workbench.simulating import simulate as run
 
@@ -63,11 +69,11 @@ def _show(found: Simulated) -> None:
 
     console, first = Console(), found.runs[0]
     console.print(
-        f"\n{first.coalition:,} of {first.recipients:,} recipients mix their copies, which differ in {found.code.length:,} "
-        f"cover classes ({found.code.kind}); each recipient lacks {found.code.withheld:.0%} of these. {_enough(found)}\n"
+        f"\n{first.coalition:,} of {first.recipients:,} recipients mix their copies. The copies differ in "
+        f"{found.code.length:,} cover classes; each recipient lacks {found.code.withheld:.0%} of these. {_enough(found)}\n"
     )
     numbers = ("one named", "95 % interval", "all named", "innocent named", "mixes")
-    table = new_table("How often leakers are named", "way to mix", "", numbers=numbers)
+    table = new_table("How often leakers are named", "strategy", "", numbers=numbers)
     for run in found.runs:
         low, high = interval(run)
         shares = f"{run.power:.1%}", f"{low:.1%}-{high:.1%}", f"{run.caught_all / run.trials:.1%}"
@@ -78,8 +84,8 @@ def _show(found: Simulated) -> None:
         console.print(same)
     most = wilson(found.innocent_accused / found.trials, found.trials)[1]
     console.print(
-        f"An innocent recipient was named in {found.innocent_accused:,} of {found.trials:,} mixes; that alone shows that it "
-        f"happens in at most {most:.2%}. Tracing keeps it at {first.false_accusation:g} or below, however they mix."
+        f"An innocent recipient was named in {found.innocent_accused:,} of {found.trials:,} mixes. This number of mixes can "
+        f"only show a rate of at most {most:.2%}. Tracing guarantees {first.false_accusation:g} or less for any strategy."
     )
 
 
@@ -96,17 +102,19 @@ def _same_ways(found: Simulated) -> str:
         return ""
     listed = "; ".join(f"{', '.join(names[:-1])} and {names[-1]}" for names in alike)
     if coalition == 1:
-        return "One recipient alone has nothing to mix, so that all ways are the same."
+        return "One recipient has nothing to mix, so all strategies are the same."
     reason = (
-        ": where two copies differ, one has the class and one has not, so that chance decides" if coalition == 2 else ""
+        ": where two copies differ, one has the class and one does not, so chance decides" if coalition == 2 else ""
     )
     return f"For a coalition of {coalition}, {listed} are the same{reason}."
 
 
 def _enough(found: Simulated) -> str:
     if found.code.length >= found.needed:
-        return f"That is enough for coalitions of {found.withstands:,}."
+        return f"This is enough for coalitions of {found.withstands:,}."
     carried = (
-        f"it is for coalitions of {found.withstands:,}" if found.withstands else "not even one leaker alone is sure"
+        f"This number is enough for coalitions of {found.withstands:,}"
+        if found.withstands
+        else "This number is not enough to be sure to find even a single leaker"
     )
-    return f"Coalitions of this size need {found.needed:,}; as it is, {carried}."
+    return f"Coalitions of this size need {found.needed:,} cover classes. {carried}."

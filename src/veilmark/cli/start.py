@@ -10,7 +10,7 @@ import typer
 
 from veilmark.cli.options import JsonOption, SeedOption, print_json
 
-PANEL = "Begin"
+PANEL = "Start"
 
 
 def register(app: typer.Typer) -> None:
@@ -23,30 +23,45 @@ def init(
     data: Annotated[Path, typer.Argument(help="A CSV or Parquet file.", show_default=False)],
     output: Annotated[Path, typer.Option("-o", "--output", help="The study file to write.")] = Path("study.yaml"),
     force: Annotated[bool, typer.Option("--force", help="Replace the study file if it exists.")] = False,
+    header: Annotated[
+        bool, typer.Option("--header", help="Treat the first line as column names, even if it looks like data.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Guess what each column of a table is, and write a study file that says why."""
-    from veilmark import workbench
+    """Detect the role of each column and write a study file with the reasons.
 
-    guesses = workbench.init(data, output, force)
+    ARX hierarchy files next to the table (NAME_hierarchy_COLUMN.csv) are used.
+    """
+    from veilmark import workbench
+    from veilmark.errors import NoHeaderError
+    from veilmark.messages import template_of
+
+    try:
+        guesses = workbench.init(data, output, force, header)
+    except NoHeaderError as error:
+        raise NoHeaderError(f"{template_of(error)} If it holds the column names, add --header.") from None
     if as_json:
-        listed = [{"column": g.column, "role": g.role, "hierarchy": g.hierarchy, "reason": g.reason} for g in guesses]
+        fields = ("column", "role", "hierarchy", "missing", "fold", "reason", "warnings")
+        listed = [{name: getattr(g, name) for name in fields} for g in guesses]
         print_json({"output": str(output), "columns": listed})
         return
     from veilmark.cli import show
 
     show.guesses(guesses)
-    typer.echo(f"Written to {output}. Read it, mend what is wrong, then: veilmark measure {shlex.quote(str(output))}")
+    typer.echo(
+        f"Wrote {output}. Review the roles, correct any that are wrong, then run: "
+        f"veilmark measure {shlex.quote(str(output))}"
+    )
 
 
 def sample(
-    kind: Annotated[Literal["hospital", "voters"], typer.Argument(help="What to make.", show_default=False)],
+    kind: Annotated[Literal["hospital", "voters"], typer.Argument(help="The kind of table.", show_default=False)],
     output: Annotated[Path, typer.Option("-o", "--output", help="The file to write: .csv or .parquet.")],
-    size: Annotated[int, typer.Option(min=1, help="Patients of the hospital, or voters.")] = 10_000,
+    size: Annotated[int, typer.Option(min=1, help="Number of patients, or of voters.")] = 10_000,
     seed: SeedOption = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Make up a table to try things on: a hospital's visits or a voters' roll. Nobody in it is real."""
+    """Generate a table to try things on: hospital visits or a voter roll. No person is real."""
     from veilmark import workbench
 
     records = workbench.make_sample(kind, output, size, seed)
@@ -57,11 +72,11 @@ def sample(
 
 
 def demo(
-    folder: Annotated[Path, typer.Argument(help="Where to put the demo's files.")] = Path("veilmark-demo"),
+    folder: Annotated[Path, typer.Argument(help="The folder for the files of the demo.")] = Path("veilmark-demo"),
     seed: SeedOption = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the whole story on made-up data, and write a report of it."""
+    """Run all steps on generated data and write a report."""
     from veilmark.cli.story import tell
 
     result = tell(folder, seed, quiet=as_json)

@@ -6,6 +6,7 @@ import io
 import json
 import shlex
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ from rich.console import Console
 
 from veilmark import workbench
 from veilmark.cli import show
-from veilmark.errors import OutputError
+from veilmark.errors import OutputError, VeilmarkError
 from veilmark.output import write_table, write_text
 from veilmark.study import Study
+from veilmark.studyfile import VERSION, StudySpec
 
 PATIENTS = 5_000
 EXTRACT = 2_000
@@ -29,8 +31,13 @@ WEIGHTS: dict[str, dict[str, Any]] = {
     "income": {"ranges": [{"to": 20_000, "weight": 0.2}, {"from": 20_000, "weight": 0.1}]},
     "poverty": {"ahp": "poverty.csv"},
 }
+HIERARCHIES: dict[str, dict[str, Any]] = {
+    "diagnosis": {"builtin": "icd9"},
+    "poverty": {"levels": [{"high": "poor", "medium": "poor", "low": "not poor"}]},
+}
 CLERKS, GREEDY = ("ann", "bob", "cyd"), "cyd"
 VOTERS, MEMBERS = 130_000, 6_500
+METHODS = ("ola", "mondrian", "fslip", "onemany", "anatomy")
 RECIPIENTS, LEAKER = ("ada", "bob", "cyd"), "bob"
 REGISTER: dict[str, Any] = {
     "voter_id": "direct",
@@ -38,20 +45,23 @@ REGISTER: dict[str, Any] = {
     "gender": "quasi",
     "yob": {"role": "quasi", "hierarchy": {"intervals": [2, 4, 8]}},
     "race": "quasi",
-    "condition": "sensitive",
+    "condition": {
+        "role": "sensitive",
+        "weights": {"diabetes": 0.4, "asthma": 0.2, "hypertension": 0.2, "default": 0.05},
+    },
 }
 DAYS, WARD, GRAB = 25, 20, 1_500
 """How many days the log has, how many patients a clerk looks after, and how many the greedy one takes at the end."""
 
 
 def tell(folder: Path, seed: int, quiet: bool = False) -> dict[str, Any]:
-    """Run the story, print it, and save what was printed as the report."""
+    """Run the story, print it, save what was printed, and write the report of what was shared."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"The folder '{folder}' cannot be made: {error.strerror}. Name another one.") from None
+        raise OutputError(f"The folder '{folder}' cannot be created: {error.strerror}. Give another one.") from None
     console = Console(record=True, file=io.StringIO() if quiet else None, width=110 if quiet else None)
-    report = folder / "report.html"
+    printed = folder / "story.html"
     story = Story(folder, console)
     told = {
         "records": story.make_up(seed),
@@ -62,12 +72,17 @@ def tell(folder: Path, seed: int, quiet: bool = False) -> dict[str, Any]:
         "breach": story.leak(),
         "monitor": story.watch(),
         "release": story.anonymize(),
+        "utility": story.look(),
+        "attacks": story.attack(),
+        "methods": story.try_methods(),
         "copies": story.share(seed),
         "trace": story.trace(),
     }
-    write_text(report, console.export_html(clear=False))
-    console.print("\n[bold]Done.[/bold] Open the report:", show.literal(report.resolve()), soft_wrap=True)
-    return {"folder": str(folder), "report": str(report), **told}
+    report = story.report()
+    write_text(printed, console.export_html(clear=False))
+    last = report or printed
+    console.print("\n[bold]Done.[/bold] Open the report:", show.literal(last.resolve()), soft_wrap=True)
+    return {"folder": str(folder), "report": str(last), "story": str(printed), **told}
 
 
 class Story:
@@ -78,34 +93,39 @@ class Story:
         self.console = console
         self.data = folder / "visits.csv"
         self.weighted = folder / "study-with-weights.yaml"
-        self.ledger = folder / "demo-ledger.db"
+        self.release = folder / "release.csv"
+        self.register = folder / "register.yaml"
+        self.ledger, self.key = folder / "demo-ledger.db", folder / "demo-ledger.key"
+        self.copies = folder / "copies"
         self.extracts = [folder / f"{name}.csv" for name in ("first", "young", "old")]
 
     def make_up(self, seed: int) -> int:
         self.console.rule("A hospital must share its visits")
         records = workbench.make_sample("hospital", self.data, PATIENTS, seed)
-        self._say(f"Made {records:,} visits of {PATIENTS:,} patients, none of them real: {self.data}")
+        self._say(f"Generated {records:,} visits of {PATIENTS:,} patients. No patient is real. File: {self.data}")
         return records
 
     def measure(self) -> dict[str, Any]:
-        self.console.rule("What is each column?")
+        self.console.rule("What is the role of each column?")
         file = self.folder / "study.yaml"
         self._command("init", self.data, "-o", file)
         show.guesses(workbench.init(self.data, file, force=True), self.console)
 
-        self.console.rule("How exposed are the patients?")
+        self.console.rule("How high is the re-identification risk?")
         self._command("measure", file)
         study = workbench.open_study(file)
         measured = workbench.measure(study)
         show.measures(measured, study, console=self.console)
-        workbench.with_weights(study, WEIGHTS).save(self.weighted)
+        _with_hierarchies(workbench.with_weights(study, WEIGHTS)).save(self.weighted)
         return measured.to_dict()
 
     def weigh(self) -> dict[str, float]:
-        self.console.rule("How bad is it if a value comes out?")
+        self.console.rule("How harmful is the disclosure of a value?")
         matrix = self.folder / "poverty.csv"
         write_text(matrix, MATRIX)
-        self._say("An expert says how many times worse one degree of poverty is than another.")
+        self._say(
+            "An expert compares degrees of poverty: how many times worse is the disclosure of one than of another?"
+        )
         self._command("weights", "ahp", matrix)
         found = workbench.weights_from_ahp([matrix])
         show.ahp(found, self.console)
@@ -113,8 +133,8 @@ class Story:
         return weights
 
     def score(self) -> dict[str, Any]:
-        self.console.rule("How badly could it be misused?")
-        self._say(f"The study now says how bad each value is: {self.weighted}")
+        self.console.rule("How much harm could misuse do?")
+        self._say(f"The study now has a weight for each sensitive value: {self.weighted}")
         self._command("score", self.weighted)
         study = self._study()
         scored = workbench.score(study)
@@ -132,7 +152,7 @@ class Story:
         return list(ranking.candidates)
 
     def leak(self) -> dict[str, Any]:
-        self.console.rule("An extract leaked: how bad is it?")
+        self.console.rule("An extract leaked: how severe is it?")
         leaked = self.extracts[0]
         self._command("breach", self.weighted, "--records", leaked)
         breach = workbench.breach(self._study(), leaked)
@@ -142,7 +162,7 @@ class Story:
     def watch(self) -> dict[str, Any]:
         from veilmark.score.monitor import watch
 
-        self.console.rule("Who is drawing too much?")
+        self.console.rule("Who queries too much data?")
         log = self.folder / "queries.jsonl"
         write_text(log, "".join(f"{json.dumps(line)}\n" for line in _log(self._visits()["patient_id"])))
         self._command("monitor", self.weighted, "--log", log)
@@ -158,25 +178,54 @@ class Story:
         from veilmark.cli import show_anonymize
         from veilmark.veil.ola import Ola
 
-        self.console.rule("What is the least change that makes it safe enough?")
-        release = self.folder / "release.csv"
-        self._command("anonymize", self.weighted, "--k", "5", "--suppress", "0.05", "--loss", "gcp", "-o", release)
-        found = self._study().anonymize(Ola(suppression=0.05, loss="gcp", k=5), release)
+        self.console.rule("Anonymize with the least loss")
+        self._command("anonymize", self.weighted, "--k", "5", "--suppress", "0.05", "-o", self.release)
+        found = self._study().anonymize(Ola(suppression=0.05, k=5), self.release)
         show_anonymize.anonymized(found, self.console)
         return found.to_dict()
 
+    def look(self) -> dict[str, Any]:
+        from veilmark.cli import show_utility
+
+        self.console.rule("How useful is the release?")
+        self._command("utility", self.weighted, self.release)
+        found = self._study().utility(self.release)
+        show_utility.utility(found, self.release, self.console)
+        return {"records": list(found.records), "loss": dict(found.loss.after) if found.loss else {}}
+
+    def attack(self) -> dict[str, Any]:
+        from veilmark.cli import show_attack
+
+        self.console.rule("What can attackers learn from the release?")
+        self._command("attack", self.weighted, self.release)
+        found = self._study().attack(self.release)
+        show_attack.attacked(found, self.console)
+        return {name: of.to_dict() for name, of in found.attacks.items()}
+
+    def try_methods(self) -> dict[str, Any]:
+        from veilmark.cli import show_compare
+        from veilmark.workbench.comparing import Asked, compare_methods
+
+        self.console.rule("Does another method have less loss or less risk?")
+        chart = self.folder / "frontier.svg"
+        drawn: list[str | Path] = ["--chart", chart] if self._draws() else []
+        self._command("compare", self.weighted, "--methods", ",".join(METHODS), "--k", "5", *drawn)
+        found = compare_methods(self._study(), METHODS, Asked(5), chart=chart if drawn else None)
+        show_compare.compared(found, self.console)
+        return {"frontier": found.frontier(), "below_k": found.below_k}
+
     def share(self, seed: int) -> dict[str, Any]:
         from veilmark.cli import show_release
-        from veilmark.mark.plan import Marking
+        from veilmark.mark.marking import Marking
         from veilmark.veil.ola import Ola
 
-        self.console.rule("Three recipients are to get a register: who gets which copy?")
+        self.console.rule("Three recipients get a register, each a marked copy")
         people, members = self.folder / "voters.parquet", self.folder / "register.csv"
         workbench.make_sample("voters", people, VOTERS, seed)
         write_table(_register(pq.read_table(people), seed), members)
-        study = Study.of(members, REGISTER)
-        study.save(self.folder / "register.yaml")
-        self._say(f"A register of {MEMBERS:,} persons, and the {VOTERS:,} voters whom an attacker could link it to.")
+        Study.of(members, REGISTER).save(self.register)
+        study = workbench.open_study(self.register)
+        self._say(f"The register has {MEMBERS:,} persons. An attacker could link it to {VOTERS:,} voters.")
         options: list[str | Path] = [
             "--population",
             people,
@@ -185,33 +234,57 @@ class Story:
             "--recipients",
             ",".join(RECIPIENTS),
         ]
-        options += ["--suppress", "0.05", "--collusion", "2", "--risk", "1:20"]
-        ledger, key, copies = self.ledger, self.folder / "demo-ledger.key", self.folder / "copies"
-        for old in (ledger, key):
+        options += ["--suppress", "10%"]
+        for old in (self.ledger, self.key):
             old.unlink(missing_ok=True)
-        shutil.rmtree(copies, ignore_errors=True)
-        self._command(
-            "release", self.folder / "register.yaml", *options, "--ledger", ledger, "--key", key, "-o", copies
-        )
-        marking = Marking(RECIPIENTS, 5, collusion=2, risk=(1, 20))
-        job = workbench.Job(people, ("voter_id",), marking, method=Ola(0.05), seed=seed)
-        found = workbench.release(study, job, ledger, key, copies)
+        shutil.rmtree(self.copies, ignore_errors=True)
+        self._command("release", self.register, *options, *self._book(), "-o", self.copies)
+        marking = Marking().of_copies(RECIPIENTS, 5)
+        job = workbench.Job(people, ("voter_id",), marking, method=Ola(0.1), seed=seed)
+        found = workbench.release(study, job, self.ledger, self.key, self.copies)
         show_release.released(found, self.console)
         return found.to_dict()
 
     def trace(self) -> dict[str, Any]:
         from veilmark.cli import show_release
 
-        self.console.rule("A file has surfaced: whose copy is it?")
+        self.console.rule("A leaked file appears: whose copy is it?")
         leak = self.folder / "leak.csv"
-        copy = pa_csv.read_csv(self.folder / "copies" / f"{LEAKER}.csv", convert_options=_as_texts("zip", "yob"))
+        copy = pa_csv.read_csv(self.copies / f"{LEAKER}.csv", convert_options=_as_texts("zip", "yob"))
         write_table(copy.slice(0, len(copy) * 7 // 10).drop_columns(["condition"]), leak)
-        self._say("Somebody offers a file with seven tenths of the rows, one column short.")
-        key = self.folder / "demo-ledger.key"
-        self._command("trace", "--file", leak, "--ledger", self.ledger, "--key", key)
-        found = workbench.trace(self.ledger, key, file=leak)
+        self._say("The file has 70% of the rows of a copy and lacks one column.")
+        self._command("trace", "--file", leak, *self._book())
+        found = workbench.trace(self.ledger, self.key, file=leak)
         show_release.traced(found, self.console)
         return {"accused": list(found.accused)}
+
+    def report(self) -> Path | None:
+        """The page for a review board; None where nothing can draw it."""
+        from veilmark.cli.report import show_findings
+        from veilmark.workbench.reporting import Wanted, report
+
+        self.console.rule("A report for the review board")
+        if not self._draws():
+            self._say("The report needs the extra `report`: pip install 'veilmark[report]'.")
+            return None
+        page, copy = self.folder / "report.html", self.copies / f"{RECIPIENTS[0]}.csv"
+        self._command("report", self.register, copy, *self._book(), "--copies", self.copies, "-o", page)
+        wanted = Wanted(copy, self.ledger, copies=self.copies, key=self.key)
+        show_findings(report(workbench.open_study(self.register), page, wanted), page, self.console)
+        return page
+
+    def _draws(self) -> bool:
+        """Whether charts and pages can be made: they need an extra."""
+        from veilmark.report.document import check_packages
+
+        try:
+            check_packages()
+        except VeilmarkError:
+            return False
+        return True
+
+    def _book(self) -> list[str | Path]:
+        return ["--ledger", self.ledger, "--key", self.key]
 
     def _say(self, text: str) -> None:
         self.console.print(show.literal(text))
@@ -229,6 +302,14 @@ class Story:
 
 def _as_texts(*columns: str) -> pa_csv.ConvertOptions:
     return pa_csv.ConvertOptions(strings_can_be_null=True, column_types=dict.fromkeys(columns, pa.string()))
+
+
+def _with_hierarchies(study: Study) -> Study:
+    """The study with hierarchies of sensitive values, by which f-slip puts like ones together."""
+    content = study.spec.model_dump(mode="json", exclude_defaults=True) | {"version": VERSION}
+    for name, hierarchy in HIERARCHIES.items():
+        content["attributes"][name]["hierarchy"] = hierarchy
+    return replace(study, spec=StudySpec.model_validate(content))
 
 
 def _register(voters: pa.Table, seed: int) -> pa.Table:

@@ -15,10 +15,10 @@ from veilmark.errors import OptionError
 if TYPE_CHECKING:
     from veilmark.web.users import Users
 
-app = typer.Typer(help="Accounts of the web app: who may log in, and as what.", no_args_is_help=True)
+app = typer.Typer(help="Manage the accounts of the web app and their roles.", no_args_is_help=True)
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
-WorkspaceOption = Annotated[Path, typer.Option("--workspace", help="The folder that is served.")]
+WorkspaceOption = Annotated[Path, typer.Option("--workspace", help="The folder that veilmark serves.")]
 
 
 def register(parent: typer.Typer) -> None:
@@ -31,12 +31,12 @@ def add(
     name: NameArgument,
     role: Annotated[
         Literal["custodian", "analyst", "auditor"],
-        typer.Option(help="custodian: all; analyst: no decoys, no keys; auditor: ledger and trace."),
+        typer.Option(help="custodian: everything. analyst: no decoys, no keys. auditor: ledger and trace."),
     ] = "analyst",
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Add an account. The password is asked for, or read from standard input where that is no terminal."""
+    """Add an account. veilmark asks for the password, or reads it from standard input."""
     users = _users(workspace)
     user = users.add(name, role, _password(name))
     _done({"name": user.name, "role": user.role}, f"Added {user.name} as {user.role}.", as_json)
@@ -56,18 +56,18 @@ def list_users(workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption = Fal
 
 @app.command()
 def remove(name: NameArgument, workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption = False) -> None:
-    """Remove an account; who is logged in with it is out at once."""
+    """Remove an account and end its sessions."""
     _users(workspace).remove(name)
     _done({"removed": name}, f"Removed {name}.", as_json)
 
 
 @app.command()
 def password(name: NameArgument, workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption = False) -> None:
-    """Change an account's password; who is logged in with it is out at once."""
+    """Change the password of an account and end its sessions."""
     users = _users(workspace)
     users.known(name)
     users.set_password(name, _password(name))
-    _done({"name": name}, f"The password of {name} is changed.", as_json)
+    _done({"name": name}, f"Changed the password of {name}.", as_json)
 
 
 def _users(workspace: Path) -> Users:
@@ -85,7 +85,7 @@ def _password(name: str) -> str:
         return asked
     line = sys.stdin.readline().rstrip("\r\n")
     if not line:
-        raise OptionError("No password came on standard input. Type it in a terminal, or pipe one line in.")
+        raise OptionError("Standard input holds no password. Type it in a terminal, or pipe one line.")
     return line
 
 

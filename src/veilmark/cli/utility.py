@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,7 +16,7 @@ from veilmark.cli.options import (
     print_json,
 )
 
-PANEL = "2  Anonymize: the least change that makes it safe enough"
+PANEL = "2  Anonymize: meet your limits with the least loss"
 
 
 def register(app: typer.Typer) -> None:
@@ -28,16 +27,18 @@ def register(app: typer.Typer) -> None:
 def utility(
     study: StudyArgument,
     release: Annotated[
-        Path, typer.Argument(metavar="RELEASE", help="The release: a CSV or Parquet file.", show_default=False)
+        str, typer.Argument(metavar="RELEASE", help="The release: a CSV or Parquet file.", show_default=False)
     ],
     data: Annotated[
-        Path | None,
-        typer.Option(help="Compare with this table, in place of the study's source.", show_default=False),
+        str | None,
+        typer.Option(help="Compare with this table instead of the study's source.", show_default=False),
     ] = None,
     target: Annotated[
         str | None,
         typer.Option(
-            metavar="ATTR", help="What a classifier is to predict, if not the first sensitive one.", show_default=False
+            metavar="ATTR",
+            help="The attribute that the classifier predicts. Default: the first sensitive one.",
+            show_default=False,
         ),
     ] = None,
     chart: ChartOption = None,
@@ -46,9 +47,9 @@ def utility(
     memory: MemoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare a release with its source: marginals, associations, loss, and what a classifier learns from it.
+    """Compare a release with its source: marginals, associations, loss, and the accuracy of a classifier.
 
-    The release may come from elsewhere: its labels are values, labels of the study's hierarchies, ranges or sets.
+    The release may come from another tool. Its labels may be values, labels of the study's hierarchies, ranges or sets.
     """
     from veilmark.cli import show_utility
     from veilmark.workbench.sources import open_study

@@ -11,7 +11,7 @@ from veilmark.cli.options import ChartOption, JsonOption, print_json
 from veilmark.cli.score import PANEL
 from veilmark.errors import OptionError
 
-app = typer.Typer(help="Find the weights of sensitive values, from experts' judgements.", no_args_is_help=True)
+app = typer.Typer(help="Compute weights of sensitive values from the judgements of experts.", no_args_is_help=True)
 
 
 def register(parent: typer.Typer) -> None:
@@ -22,17 +22,18 @@ def register(parent: typer.Typer) -> None:
 @app.command("ahp")
 def from_ahp(
     matrix: Annotated[
-        list[Path], typer.Argument(help="A matrix of pairwise judgements (CSV); several are a panel of experts.")
+        list[Path],
+        typer.Argument(help="A matrix of pairwise judgements (CSV). Several matrices form a panel of experts."),
     ],
     values: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ATTRIBUTE=CSV",
-            help="The matrix compares attributes; this one the values of an attribute. Once for each attribute.",
+            help="A matrix for the values of one attribute; MATRIX then compares attributes. Repeat for each attribute.",
         ),
     ] = None,
     method: Annotated[
-        Literal["eigenvector", "geometric"], typer.Option(help="How priorities are found.")
+        Literal["eigenvector", "geometric"], typer.Option(help="How priorities are computed.")
     ] = "eigenvector",
     rescale: Annotated[bool, typer.Option("--rescale", help="Scale the largest weight to 1.")] = False,
     chart: ChartOption = None,
@@ -40,14 +41,14 @@ def from_ahp(
 ) -> None:
     """Weights from pairwise comparisons, by the Analytic Hierarchy Process.
 
-    "How many times worse is it if HIV comes out than flu?" A cell may hold a number or a fraction; cells left empty
-    are filled in from the others.
+    A judgement answers a question such as "How many times worse is the disclosure of HIV than of flu?" A cell may hold a
+    number or a fraction. Empty cells are filled in from the others.
     """
     from veilmark import workbench
     from veilmark.cli import show
 
     if values and len(matrix) > 1:
-        raise OptionError("A panel of several matrices and --values do not go together. Give one matrix of attributes.")
+        raise OptionError("--values cannot be used with several matrices. Give one matrix of attributes.")
     result = workbench.weights_from_ahp(matrix, _pairs(values or []), method, rescale, chart)
     if as_json:
         print_json(result.to_dict())
@@ -61,7 +62,7 @@ def from_model(
     chart: ChartOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Weights from a data model: a tree of concepts with sensitivities, and what can be inferred from what."""
+    """Weights from a data model: a tree of concepts with sensitivities, and what can be inferred from each."""
     from veilmark import workbench
     from veilmark.cli import show
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from veilmark.cells import Cells
 from veilmark.domain import Domain
 from veilmark.engines.files import CsvFormat
+from veilmark.engines.shuffle import Shuffle
 from veilmark.engines.sql import Dialect
 
 if TYPE_CHECKING:
@@ -116,6 +117,11 @@ class Table(Protocol):
         """The first rows as Arrow."""
 
     def write_recoded(
-        self, recoding: Recoding, columns: Sequence[str], path: Path, pseudonyms: Pseudonyms | None = None
+        self,
+        recoding: Recoding,
+        columns: Sequence[str],
+        path: Path,
+        pseudonyms: Pseudonyms | None = None,
+        order: Shuffle | None = None,
     ) -> None:
-        """Write the columns with the recoding applied, in one streaming pass."""
+        """Write the columns with the recoding applied, in one streaming pass; without an order, rows stay in theirs."""

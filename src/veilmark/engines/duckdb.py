@@ -6,12 +6,10 @@ import codecs
 import io
 import math
 import re
-import shutil
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,8 +26,12 @@ from veilmark.engines import sql
 from veilmark.engines.base import Visits
 from veilmark.engines.duckdb_errors import CsvError, EncodingError, explain
 from veilmark.engines.files import CsvFormat, check_columns, find_files, is_parquet, read_head
-from veilmark.engines.frames import is_relation, to_arrow
-from veilmark.errors import OptionError, OutputError, VeilmarkError, VeilmarkWarning, listing
+from veilmark.engines.frames import is_plain, is_relation, to_arrow
+from veilmark.engines.recoder import Recoder
+from veilmark.engines.shuffle import Shuffle
+from veilmark.engines.writing import write_rows
+from veilmark.errors import DataError, OptionError, VeilmarkError, VeilmarkWarning, listing
+from veilmark.scratch import Scratch
 
 if TYPE_CHECKING:
     from veilmark.veil.pseudonyms import Pseudonyms
@@ -40,6 +42,7 @@ BATCH_ROWS = 1 << 17
 PROBE_ROWS = 5_000
 FEW_VALUES = 1 << 16
 FILE = "veilmark_file"
+PADS = "getvariable('veilmark_pads')"
 
 
 class DuckDB:
@@ -48,9 +51,10 @@ class DuckDB:
     dialect = DIALECT
 
     def __init__(self, threads: int | None = None, memory: str | None = None) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="veilmark-"))
+        self._scratch = Scratch()
+        self.folder = self._scratch.path
         settings: dict[str, Any] = {
-            "temp_directory": str(self._folder),
+            "temp_directory": str(self.folder),
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
         }
@@ -62,7 +66,7 @@ class DuckDB:
                 "SET enable_progress_bar=true; SET enable_progress_bar_print=false; SET TimeZone='UTC'"
             )
         except duckdb.Error as error:
-            self._drop_folder()
+            self._scratch.close()
             raise OptionError(
                 f"DuckDB does not take threads={threads}, memory={memory}: {str(error).splitlines()[0]} "
                 "Give threads as a whole number and memory as a size such as 2GB."
@@ -70,6 +74,7 @@ class DuckDB:
         self.threads = threads
         self._tables = 0
         self._worker = ThreadPoolExecutor(1, "veilmark-duckdb")
+        self._worker.submit(lambda: None).result()  # Were Ctrl-C to hit while its thread starts, a second one would.
 
     def __enter__(self) -> DuckDB:
         return self
@@ -81,10 +86,7 @@ class DuckDB:
         """Drop everything, the temporary files too."""
         self._worker.shutdown()
         self.connection.close()
-        self._drop_folder()
-
-    def _drop_folder(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._scratch.close()
 
     def open(self, source: Any, csv: CsvFormat | None = None, joined: bool = False) -> DuckTable:
         """A path or glob of CSV or Parquet files, or a frame: pandas, polars, Arrow, a DuckDB relation."""
@@ -130,13 +132,19 @@ class DuckDB:
 
     def _interruptible(self, work: Callable[[], Any]) -> Any:
         """Ctrl-C stops the work, which needs a thread to wait in."""
-        running = self._worker.submit(work)
         try:
-            return running.result()
+            return self._worker.submit(work).result()
         except BaseException:
-            self.connection.interrupt()
-            running.exception()
+            self._end()
             raise
+
+    def _end(self) -> None:
+        """End the work, and wait until it is. While it begins, an interrupt is lost or refused, so one follows another."""
+        idle = self._worker.submit(lambda: None)
+        while not idle.done():
+            with suppress(duckdb.Error):
+                self.connection.interrupt()
+            wait([idle], 0.05)
 
     @contextmanager
     def joins_as_written(self) -> Iterator[None]:
@@ -162,6 +170,13 @@ class DuckDB:
         finally:
             self.connection.unregister(name)
 
+    def stored_rows(self, files: Sequence[Path]) -> Iterator[pa.RecordBatch]:
+        """The rows of Parquet files of our own, file after file."""
+        listed = ", ".join(sql.literal(paths.as_pattern(file)) for file in files)
+        yield from self.connection.sql(f"FROM read_parquet([{listed}], hive_partitioning=false)").to_arrow_reader(
+            BATCH_ROWS
+        )
+
     def share_done(self) -> float | None:
         """How much of the running query is done, as DuckDB reckons."""
         percent = self.connection.query_progress()
@@ -169,7 +184,7 @@ class DuckDB:
 
     def scratch(self, suffix: str) -> Path:
         """A new file's path in the engine's own folder."""
-        return self._folder / f"{self._next()}{suffix}"
+        return self.folder / f"{self._next()}{suffix}"
 
     def _next(self) -> int:
         self._tables += 1
@@ -185,7 +200,7 @@ class DuckTable:
         self.engine = engine
         self.label = label
         self.raw = self.name = f"source_{engine._next()}"
-        self._declared: set[str] = set()
+        self._declared: dict[str, Sequence[str]] = {}
         self._create()
         described = self._run(f"SELECT column_name, column_type FROM (DESCRIBE {self.name})")
         self.columns = {row["column_name"]: _kind(row["column_type"]) for row in described.to_pylist()}
@@ -224,42 +239,47 @@ class DuckTable:
         yield from reader
 
     def write_recoded(
-        self, recoding: Recoding, columns: Sequence[str], path: Path, pseudonyms: Pseudonyms | None = None
+        self,
+        recoding: Recoding,
+        columns: Sequence[str],
+        path: Path,
+        pseudonyms: Pseudonyms | None = None,
+        order: Shuffle | None = None,
     ) -> None:
-        """Write the columns with the recoding applied, in one streaming pass; CSV or Parquet by the suffix.
+        """Write the columns with the recoding applied, in one streaming pass; CSV or Parquet by the suffix. Without an order
+        rows stay in the source's."""
+        recoder = Recoder(recoding, columns)
+        with progress.step(f"Writing {path.name}"), self._hidden(columns, pseudonyms) as rows:
+            write_rows(recoder.batches(rows), path, order, recoder.labels, self.engine.folder)
 
-        Rows stay in the source's order, block by block: joined the other way round, they would come out sorted by what
-        is to be hidden.
+    @contextmanager
+    def _hidden(self, columns: Sequence[str], pseudonyms: Pseudonyms | None) -> Iterator[Iterator[pa.RecordBatch]]:
+        """Some columns of all rows in their order, those of direct identifiers as pseudonyms.
+
+        The key is a variable of the engine and no part of a statement, which an error might show; and a join with a table of
+        it would not keep the rows in their order.
         """
-        names = {c: f"{self.name}_map_{i}" for i, c in enumerate(recoding.columns)}
-        last, pads = f"{self.name}_classes", f"{self.name}_pads"
-        tables = {name: recoding.map_table(i) for i, name in enumerate(names.values())} | {last: recoding.class_table()}
-        hidden = pseudonyms.columns if pseudonyms else ()
-        tables |= {pads: pseudonyms.pads()} if pseudonyms else {}
-        kinds, keys = self._kinds(columns), recoding.key_columns()
-        full = [c for c, domain in zip(recoding.columns, recoding.domains, strict=True) if domain.missing is None]
-        statement = sql.recode(DIALECT, self.name, kinds, names, full, keys, last, recoding.local, hidden, pads)
-        form = "FORMAT parquet" if path.suffix == ".parquet" else "FORMAT csv, HEADER"
-        for name, table in tables.items():
-            self.engine.connection.register(name, table)
+        hidden = [c for c in columns if pseudonyms and c in pseudonyms.columns]
+        direct = None if hidden else self._direct(columns)
+        if direct is not None:
+            yield direct
+            return
+        chosen = {c: DIALECT.name(c) for c in columns}
+        chosen |= {c: f"{DIALECT.pseudonym(DIALECT.clean(c, self.columns[c]), PADS)} AS {chosen[c]}" for c in hidden}
+        if pseudonyms:
+            self.engine.connection.execute(
+                "SET VARIABLE veilmark_pads = $pads", {"pads": pseudonyms.pads().to_pylist()[0]}
+            )
         try:
-            with progress.step(f"Writing {path.name}", self.engine.share_done), self.engine.joins_as_written():
-                self.engine.execute(f"COPY ({statement}) TO {sql.literal(str(path))} ({form})")
-        except duckdb.IOException as error:
-            # The rows were read before without trouble; what fails now is writing.
-            why = "the disk is full" if "space" in str(error) else "the disk or folder does not take it"
-            raise OutputError(f"The release cannot be written: {why}. Free space, or write elsewhere.") from None
-        except duckdb.Error as error:
-            raise explain(error, self.label) from None
+            yield self._reader(f"SELECT {', '.join(chosen.values())} FROM {self.name}")
         finally:
-            for name in tables:
-                self.engine.connection.unregister(name)
+            self.engine.connection.execute("RESET VARIABLE veilmark_pads")
 
     def declare_missing(self, codes: Mapping[str, Sequence[str]]) -> None:
-        """From now on, these values of some columns are missing."""
+        """From now on, these values of some columns are missing too."""
         self.name = f"{self.raw}_declared"
-        self._declared = set(codes)
-        statement = sql.declare_missing(DIALECT, self.raw, self.columns, codes)
+        self._declared |= {name: (*self._declared.get(name, ()), *given) for name, given in codes.items()}
+        statement = sql.declare_missing(DIALECT, self.raw, self.columns, self._declared)
         self.engine.connection.execute(f"CREATE OR REPLACE TEMP VIEW {self.name} AS {statement}")
 
     def spooled(self, columns: Sequence[str]) -> DuckTable:
@@ -299,7 +319,7 @@ class DuckTable:
 
     def _direct(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
         """The rows without the engine, where it need not change them."""
-        return None if self._declared & set(columns) else self._batches(columns)
+        return None if self._declared.keys() & set(columns) else self._batches(columns)
 
     def missing(self, column: str) -> int:
         """How many records lack a value of the column."""
@@ -368,10 +388,26 @@ class FrameTable(DuckTable):
         super().__init__(engine, label)
 
     def _create(self) -> None:
-        self.engine.connection.register(self.raw, self._data)
+        try:
+            self.engine.connection.register(self.raw, self._data)
+        except duckdb.Error:
+            raise self._unreadable() from None
+
+    def _unreadable(self) -> DataError:
+        """What to say of a frame that the engine does not take: the column at fault."""
+        for field in self._data.schema:
+            try:
+                self.engine.connection.register(f"{self.raw}_tried", pa.table([pa.array([], field.type)], [field.name]))
+            except duckdb.Error:
+                return DataError(
+                    f"Column '{field.name}' of {self.label} has the type {field.type}, which cannot be read. Convert it to "
+                    "text or to numbers, or drop it."
+                )
+        return DataError(f"{self.label.capitalize()} cannot be read. Convert its columns to texts, numbers and dates.")
 
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
-        return iter(self._data.select(list(columns)).to_batches(max_chunksize=BATCH_ROWS))
+        chosen = self._data.select(list(columns))
+        return iter(chosen.to_batches(max_chunksize=BATCH_ROWS)) if all(map(is_plain, chosen.schema.types)) else None
 
 
 class ParquetTable(DuckTable):
@@ -405,7 +441,7 @@ class ParquetTable(DuckTable):
         return ", ".join([chosen, *(f"{_in_folder(c.written)} AS {DIALECT.name(c.name)}" for c in self._held)])
 
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
-        if not set(columns) <= set(self._schema.names) - set(self._ids):
+        if not all(c in self._schema.names and is_plain(self._schema.field(c).type) for c in columns):
             return None
         import pyarrow.dataset as ds  # here, because it loads pandas where that is installed
 

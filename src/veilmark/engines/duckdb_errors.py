@@ -8,6 +8,7 @@ import duckdb
 
 from veilmark.engines import files as paths
 from veilmark.errors import DataError, VeilmarkError
+from veilmark.messages import param
 
 
 class CsvError(DataError):
@@ -55,7 +56,7 @@ def explain(error: Exception, label: str) -> VeilmarkError:
     if isinstance(error, duckdb.OutOfMemoryException):
         return VeilmarkError(
             f"Reading '{label}' needs more memory, or more disk for temporary files, than there is: "
-            f"{text.splitlines()[0]} Give --memory a larger size, or free space in the temporary folder."
+            f"{text.splitlines()[0]} Give {param('memory')} a larger size, or free space in the temporary folder."
         )
     return _explain_value(error, label) or DataError(f"'{label}' cannot be read: {_first_sentence(error)}")
 

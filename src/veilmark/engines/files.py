@@ -14,21 +14,27 @@ import io
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from veilmark.errors import DataError, OptionError, did_you_mean, is_address, listing, without_password
+from veilmark.errors import DataError, OptionError, as_address, did_you_mean, is_address, listing, without_password
 
 HEAD_BYTES = 1 << 20
 LINE_BYTES = 2_000_000
-TOO_LONG = "is longer than 2 MB: probably a quote is not closed, or it is not a CSV file."
+TOO_LONG = (
+    "is longer than 2 MB, the most that veilmark reads of a CSV file. Probably a quote is not closed, or this is not a CSV "
+    "file. If a cell really holds so much text, write the table as Parquet."
+)
 DELIMITERS = ",;\t|"
 FALLBACKS = {"cp1252": "Windows-1252", "latin-1": "Latin-1"}
 PARQUET = (".parquet", ".pq")
+SUFFIXES = (".csv", ".tsv", ".txt", ".dat", *PARQUET, ".gz", ".zst", ".bz2", ".lz4")
+"""Of files that hold tables."""
+
 MISSING_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 TABLE_PREFIX = "table:"
 UNPACKED_HERE = (".bz2", ".lz4")
@@ -82,6 +88,8 @@ def find_files(pattern: str | Path) -> list[Path]:
     path = Path(pattern)
     if path.is_dir():
         check_no_delta(path, ())
+        if parts := _parts_in(path):
+            return parts
         raise DataError(
             f"'{path}' is a folder, not a table. Name a file in it, or several by a pattern such as '{path}/*.parquet'."
         )
@@ -102,12 +110,20 @@ def find_files(pattern: str | Path) -> list[Path]:
     return found
 
 
+def _parts_in(folder: Path) -> list[Path]:
+    """The files of a table that is a folder of Parquet files, as Spark writes it: the folder's name says so."""
+    if not is_parquet(folder):
+        return []
+    return sorted(part for part in folder.glob("*.parquet") if part.is_file() and not is_hidden(Path(part.name)))
+
+
 def _no_file(path: Path, pattern: str | Path) -> str:
     """What to say of a file that is not there."""
     if is_address(path):
+        shown = without_password(as_address(str(pattern)))
         return (
-            f"'{without_password(str(pattern))}' is an address, and a file is asked for. Addresses are read where the "
-            "source is in Spark; a table of its own database is named as table:NAME. Export all else to CSV or Parquet."
+            f"'{shown}' is an address, and a file is asked for. Addresses are read where the source is in Spark; a table of "
+            "its own database is named as table:NAME. Export all else to CSV or Parquet."
         )
     if path.name.startswith(TABLE_PREFIX):
         return only_files(path.name.removeprefix(TABLE_PREFIX))
@@ -218,9 +234,37 @@ def _meant(text: str) -> str:
         ) from None
 
 
+@dataclass(frozen=True)
+class _Beginning:
+    """The first lines of a CSV file, those before the column names included, and how they are written."""
+
+    lines: list[str]
+    skip: int
+    delimiter: str
+    quote: str
+    encoding: str
+
+    def rows(self, path: Path) -> Iterator[list[str]]:
+        try:
+            yield from csv.reader(self.lines[self.skip :], delimiter=self.delimiter, quotechar=self.quote)
+        except csv.Error as error:
+            raise DataError(f"The first lines of '{path}' cannot be read as rows of a table: {error}.") from None
+
+
+def first_rows(path: Path, count: int) -> list[list[str]]:
+    """The first rows of a CSV file as texts, that of the column names included."""
+    return list(islice(_beginning(path, CsvFormat()).rows(path), count))
+
+
 def read_head(path: Path, given: CsvFormat | None = None) -> CsvHead:
     """Find a CSV file's delimiter, quote, encoding and column names from its first lines."""
-    given = given or CsvFormat()
+    found = _beginning(path, given or CsvFormat())
+    columns = check_columns(next(found.rows(path), []), path)
+    ends = {_line_end(line) for line in found.lines[: found.skip + 1]} - {""}
+    return CsvHead(columns, found.delimiter, found.quote, found.encoding, found.skip, len(ends) > 1)
+
+
+def _beginning(path: Path, given: CsvFormat) -> _Beginning:
     data = _first_bytes(path)
     encoding = _known(given.encoding, path) if given.encoding else _encoding(data, path)
     text = _decode(data, encoding, path).removeprefix("\ufeff")
@@ -237,13 +281,7 @@ def read_head(path: Path, given: CsvFormat | None = None) -> CsvHead:
             f"'{path}' cannot have {quote!r} both between its fields and around them. Name another delimiter or quote "
             "in the study: source: {path: …, delimiter: …, quote: …}."
         )
-    try:
-        header = next(csv.reader(lines[skip:], delimiter=delimiter, quotechar=quote), [])
-    except csv.Error as error:
-        raise DataError(f"The first line of '{path}' cannot be read as column names: {error}.") from None
-    columns = check_columns(header, path)
-    ends = {_line_end(line) for line in lines[: skip + 1]} - {""}
-    return CsvHead(columns, delimiter, quote, encoding, skip, len(ends) > 1)
+    return _Beginning(lines, skip, delimiter, quote, encoding)
 
 
 def check_last_line(path: Path, label: str) -> None:

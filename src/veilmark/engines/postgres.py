@@ -10,13 +10,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from veilmark import cells, progress
 from veilmark.cells import Cells
@@ -37,8 +36,10 @@ from veilmark.engines.postgres_types import (
     read_as,
     read_probed,
 )
+from veilmark.engines.shuffle import Shuffle
 from veilmark.engines.sources import PostgresTable
-from veilmark.errors import DataError, OptionError, OutputError, did_you_mean
+from veilmark.engines.writing import write_rows
+from veilmark.errors import DataError, OptionError, did_you_mean
 
 if TYPE_CHECKING:
     from veilmark.veil.pseudonyms import Pseudonyms
@@ -74,6 +75,9 @@ class PostgresDialect(sql.Dialect):
         form, nothing = COMPARED_AS.get(kind, ("text", ""))
         sides = (side if kind == "text" else f"CAST({side} AS {form})" for side in (left, right))
         return " = ".join(f"COALESCE({side}, '{nothing}')" for side in sides)
+
+    def hash(self, expressions: Sequence[str]) -> str:
+        return f"(hashtextextended(CAST(ROW({', '.join(expressions)}) AS text), 0) & {2**63 - 1})"
 
     def pseudonym(self, expression: str, pads: str) -> str:
         inner = f"sha256({pads}.inner_pad || convert_to(CAST({expression} AS text), 'UTF8'))"
@@ -183,24 +187,6 @@ class Postgres:
         self._numbers += 1
         return f"veilmark_{what}_{self._numbers}"
 
-    def written(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema, path: Path) -> None:
-        """Write rows as the embedded engine writes them, so that a release looks the same from wherever it comes."""
-        file = self.scratch(".parquet")
-        try:
-            with pq.ParquetWriter(file, schema) as writer:
-                for batch in batches:
-                    writer.write_batch(batch)
-        except OSError as error:
-            raise OutputError(f"The release cannot be written: {error.strerror or error}. Free space.") from None
-        form = "FORMAT parquet" if path.suffix == ".parquet" else "FORMAT csv, HEADER"
-        source, target = sql.literal(str(file)), sql.literal(str(path))
-        try:
-            self._files.execute(f"COPY (FROM read_parquet({source})) TO {target} ({form})")
-        except duckdb.Error:
-            raise OutputError("The release cannot be written: the disk is full, or does not take it.") from None
-        finally:
-            file.unlink()
-
 
 class PgTable:
     """A table or view of the database, or a temporary table in it."""
@@ -257,11 +243,19 @@ class PgTable:
 
     def _value(self, name: str, codes: Mapping[str, Sequence[str]]) -> str:
         column = self._read[name]
-        listed = [code for given in codes.get(name, ()) if (code := code_literal(column, given)) is not None]
-        if not listed:
+        test = self._is_code(column, codes.get(name, ()))
+        if test is None:
             return column.expression
-        kept = f"CASE WHEN {column.expression} IN ({', '.join(listed)}) THEN NULL ELSE {column.expression} END"
+        kept = f"CASE WHEN {test} THEN NULL ELSE {column.expression} END"
         return f"CAST({kept} AS {column.type})"  # or a number would lose its precision
+
+    @staticmethod
+    def _is_code(column: Column, codes: Sequence[str]) -> str | None:
+        """Whether a column's value is one of some codes for what is missing; None where none can be."""
+        if column.kind not in ("number", "float"):
+            return sql.is_code(DIALECT, column.expression, column.kind, codes)
+        listed = [code for given in codes if (code := code_literal(column, given)) is not None]
+        return f"{column.expression} IN ({', '.join(listed)})" if listed else None
 
     def declare_missing(self, codes: Mapping[str, Sequence[str]]) -> None:
         """From now on, these values of some columns are missing."""
@@ -349,9 +343,15 @@ class PgTable:
             reader.close()
 
     def write_recoded(
-        self, recoding: Recoding, columns: Sequence[str], path: Path, pseudonyms: Pseudonyms | None = None
+        self,
+        recoding: Recoding,
+        columns: Sequence[str],
+        path: Path,
+        pseudonyms: Pseudonyms | None = None,
+        order: Shuffle | None = None,
     ) -> None:
-        """Write the columns with the recoding applied, rows in the source's order; CSV or Parquet by the suffix."""
+        """Write the columns with the recoding applied; CSV or Parquet by the suffix. Without an order rows stay in the
+        source's."""
         kinds, keys = self._kinds(columns), recoding.key_columns()
         hidden = pseudonyms.columns if pseudonyms else ()
         self._check_hidden([c for c in hidden if kinds.get(c) == "float"])
@@ -366,11 +366,12 @@ class PgTable:
             pads = hold(pseudonyms.pads()) if pseudonyms else ""
             placed = f"{self.name}_placed"
             statement = sql.recode(DIALECT, placed, kinds, maps, full, keys, last, recoding.local, hidden, pads)
-            # The order of a join would tell what is to be hidden.
+            # The order of a join would tell what is to be hidden, and a seed needs one that is the same each time.
             statement = self.engine.whole(f"{statement} ORDER BY s.{self._place}")
             with self.engine.making.guarded():
                 reader = self.engine.making.stream(statement, self.label)
-                self.engine.written(iter(reader), reader.schema, path)
+                nothing = pa.RecordBatch.from_pylist([], reader.schema)
+                write_rows(chain([nothing], reader), path, order, folder=self.engine.scratch("").parent)
 
     def _check_hidden(self, floats: Sequence[str]) -> None:
         """Databases and files write the same number with other digits, so that it would have other pseudonyms."""

@@ -90,11 +90,9 @@ def as_nested(name: str) -> Column:
 
 
 def code_literal(column: Column, code: str) -> str | None:
-    """A code for missing values as SQL compares the column with it; None where no value of its type can be that."""
+    """A code for missing numbers as SQL compares the column with it; None where no value of its type can be that."""
     if column.kind == "number":
         return code
-    if column.kind != "float":
-        return literal(code)
     with np.errstate(all="ignore"):
         value = (np.float32 if column.type == "real" else np.float64)(code)
     fits = np.isfinite(value) and bool(value) == bool(Decimal(code))

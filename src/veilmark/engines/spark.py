@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import secrets
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
@@ -24,13 +23,15 @@ from veilmark import progress
 from veilmark.engines import sql
 from veilmark.engines.duckdb import DuckDB, DuckTable
 from veilmark.engines.files import CsvFormat
-from veilmark.engines.frames import is_relation, to_arrow
+from veilmark.engines.frames import is_relation, known_type, to_arrow
 from veilmark.engines.sources import SparkFiles, is_spark_frame
 from veilmark.engines.spark_files import is_for_spark, named, read
 from veilmark.engines.spark_session import TIMEOUT, close_session, forget, open_session, quiet, settings_of
 from veilmark.engines.spark_table import BROADCAST_ROWS, SparkTable
 from veilmark.engines.spark_worker import Worker
 from veilmark.errors import DataError, VeilmarkError
+from veilmark.messages import param
+from veilmark.scratch import Scratch
 
 T = TypeVar("T")
 FRAME = "the Spark frame"
@@ -47,6 +48,10 @@ class SparkDialect(sql.Dialect):
     text_type: str = "STRING"
     nan: str = "isnan({})"
 
+    def hash(self, expressions: Sequence[str]) -> str:
+        listed = ", ".join(f"isnull({of}), {of}" for of in expressions)  # a hash of its own skips what is missing
+        return f"(xxhash64({listed}) & {2**63 - 1})"
+
     def pseudonym(self, expression: str, pads: str) -> str:
         inner = f"sha2({pads}.inner_pad || encode(CAST({expression} AS STRING), 'UTF-8'), 256)"
         return f"substr(sha2({pads}.outer_pad || unhex({inner}), 256), 1, 32)"
@@ -58,11 +63,12 @@ class Spark:
     dialect = SparkDialect()
 
     def __init__(self, source: Any, threads: int | None = None, memory: str | None = None) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="veilmark-"))
+        scratch = Scratch()
+        self._folder = scratch.path
         self._mark = f"veilmark_{secrets.token_hex(4)}"
         self._count = 0
         self._open = ExitStack()
-        self._open.callback(shutil.rmtree, self._folder, ignore_errors=True)
+        self._open.callback(scratch.close)
         try:
             self.session = open_session(source, threads, memory, self._folder)
             self.spark = self.session.spark
@@ -287,7 +293,7 @@ def _to_arrow(frame: Any) -> pa.Table:
 def _plain_types(table: pa.Table) -> pa.Table:
     """Types that Spark has too."""
     for i, field in enumerate(table.schema):
-        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        kind = known_type(field.type.value_type if pa.types.is_dictionary(field.type) else field.type)
         if pa.types.is_unsigned_integer(kind):
             kind = pa.int64() if kind != pa.uint64() else pa.decimal128(20)
         elif pa.types.is_large_string(kind) or pa.types.is_string_view(kind) or pa.types.is_null(kind):
@@ -296,8 +302,6 @@ def _plain_types(table: pa.Table) -> pa.Table:
             kind = pa.binary()
         elif pa.types.is_timestamp(kind) and kind.unit == "ns":
             kind = pa.timestamp("us", kind.tz)
-        elif pa.types.is_float16(kind):
-            kind = pa.float32()
         elif pa.types.is_time(kind):
             kind = pa.string()
         if kind != field.type:
@@ -329,7 +333,7 @@ def explain(error: Exception, label: str) -> VeilmarkError:
         )
     if any(mark in text for mark in NO_MEMORY):
         return VeilmarkError(
-            f"Spark ran out of memory with '{label}'. Give it more (--memory, or spark.driver.memory and "
+            f"Spark ran out of memory with '{label}'. Give it more ({param('memory')}, or spark.driver.memory and "
             "spark.executor.memory of the session), or let the driver hold fewer classes (most_classes in the study)."
         )
     if any(mark in text for mark in MALFORMED):

@@ -6,7 +6,6 @@ classes that its recipient does not get, and the decoys, in the order of a keyed
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -17,21 +16,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from veilmark.engines.spark_table import ROW, SparkTable
+from veilmark.engines.spark_order import ROW, in_keyed_order
+from veilmark.engines.spark_table import SparkTable
 from veilmark.errors import DataError
 from veilmark.mark.code import derive
 from veilmark.mark.plan import Marks
 from veilmark.mark.plant import Rows, donors, lenders, rows_of, stays
 from veilmark.output import written_batches
-from veilmark.veil.pseudonyms import Pseudonyms
 
 if TYPE_CHECKING:
     from veilmark.veil.recoding import Recoding
 
 CLASS = "__veilmark_class"
-ORDER = "__veilmark_order"
-PART_ROWS = 2_000_000
-"""About so many rows of a copy are sorted and written by one task."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,16 +63,12 @@ class SparkCopies:
         engine, name = self.source.engine, self.marks.marking.recipients[recipient]
         stay = stays(self.marks, recipient)
         records = int(self.marks.linked.published[stay].sum() + self.marks.sizes[recipient].sum())
-        hidden = Pseudonyms((), derive(self.key, f"rows {name}"))
         with ExitStack() as stack:
             gone = stack.enter_context(engine.holding(pa.table({CLASS: np.flatnonzero(~stay)})))
-            pads = stack.enter_context(engine.holding(hidden.pads()))
             kept = self.rows.join(engine.spark.table(gone), CLASS, "left_anti").drop(CLASS)
-            place = engine.dialect.pseudonym(f"{ROW}.file || '.' || {ROW}.number", pads)
-            everything = engine.view(kept.unionByName(self._decoys(recipient, kept)))
-            ordered = engine.spark.sql(f"SELECT t.*, {place} AS {ORDER} FROM {everything} AS t CROSS JOIN {pads}")
-            ordered = ordered.repartition(max(math.ceil(records / PART_ROWS), 1), ORDER).sortWithinPartitions(ORDER)
-            self.source.write_frame(ordered.drop(ROW, ORDER), path, _merge)
+            everything = kept.unionByName(self._decoys(recipient, kept))
+            ordered = in_keyed_order(engine, stack, everything, derive(self.key, f"rows {name}"), records)
+            self.source.write_frame(ordered, path, _merge)
 
     def _decoys(self, recipient: int, like: Any) -> Any:
         """A recipient's decoys as a frame with the columns and types of another."""

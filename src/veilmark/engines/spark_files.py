@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,8 @@ from veilmark.engines import sql
 from veilmark.engines.files import CsvFormat
 from veilmark.engines.sources import SparkFiles
 from veilmark.errors import DataError, OptionError
+from veilmark.messages import template_of
+from veilmark.scratch import Scratch
 
 if TYPE_CHECKING:
     from veilmark.engines.spark import Spark
@@ -221,10 +222,10 @@ def _remote_head(engine: Spark, path: str, given: CsvFormat | None) -> paths.Csv
     if given is not None and given.encoding and given.encoding.lower() not in ("utf-8", "utf8"):
         raise OptionError(f"Spark reads CSV in UTF-8 only, not in {given.encoding}. Write '{path}' as Parquet.")
     lines = engine.collect(engine.spark.read.text(path).limit(HEAD_LINES), path).column(0).to_pylist()
-    with tempfile.TemporaryDirectory(prefix="veilmark-") as folder:
-        file = Path(folder) / "head.csv"
+    with Scratch() as folder:
+        file = folder / "head.csv"
         file.write_text("\n".join(line or "" for line in lines) + "\n", encoding="utf-8")
         try:
             return paths.read_head(file, given)
         except DataError as error:
-            raise DataError(str(error).replace(str(file), path)) from None
+            raise DataError(template_of(error).replace(str(file), path)) from None

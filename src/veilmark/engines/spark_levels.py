@@ -7,7 +7,8 @@ from contextlib import ExitStack
 
 import pyarrow as pa
 
-from veilmark.engines.spark_table import ROW, SparkTable
+from veilmark.engines.spark_order import ROW
+from veilmark.engines.spark_table import SparkTable
 
 
 class LeveledTable:

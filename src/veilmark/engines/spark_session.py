@@ -20,6 +20,7 @@ from veilmark import progress
 from veilmark.engines.sources import SparkFiles
 from veilmark.engines.spark_worker import Worker
 from veilmark.errors import OptionError, VeilmarkError
+from veilmark.messages import param
 
 OLDEST = (3, 5)
 CONNECT_PORT = 15002
@@ -99,6 +100,18 @@ def close_session(session: Session) -> None:
     if session.ours and not (session.lost and session.remote):
         with quiet(), suppress(Exception):  # it may be gone already
             session.spark.stop()
+            _forget_folders()
+
+
+def _forget_folders() -> None:
+    """Java remembers the first session's temporary folders. The next session would make them anew, for all to read."""
+    from pyspark import SparkContext
+
+    java = SparkContext._jvm
+    if java is not None:
+        for setting in ("spark.local.dir", "spark.sql.warehouse.dir"):
+            java.java.lang.System.clearProperty(setting)
+        getattr(getattr(java.org.apache.spark.util, "Utils$"), "MODULE$").clearLocalRootDirs()
 
 
 def forget(session: Session) -> None:
@@ -350,9 +363,13 @@ def _no_start(log: Path, java: str, master: str | None) -> VeilmarkError:
             "or 17: set JAVA_HOME to one of these."
         )
     if "Invalid maximum heap size" in said or "Could not reserve enough space" in said:
-        return OptionError("Spark cannot have that much memory on this machine. Give --memory a smaller size.")
+        return OptionError(
+            f"Spark cannot have that much memory on this machine. Give {param('memory')} a smaller size."
+        )
     if "must be at least" in said:
-        return OptionError("Spark needs more memory than it was given: at least 1GB. Give --memory a larger size.")
+        return OptionError(
+            f"Spark needs more memory than it was given: at least 1GB. Give {param('memory')} a larger size."
+        )
     if master and not master.startswith("local"):
         return VeilmarkError(f"The cluster '{master}' cannot be used. Check its address, and that you may reach it.")
     return VeilmarkError(

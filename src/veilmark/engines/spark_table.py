@@ -7,10 +7,10 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,11 +18,14 @@ import pyarrow.parquet as pq
 from veilmark import cells
 from veilmark.cells import Cells
 from veilmark.domain import Domain
-from veilmark.engines import files as paths
 from veilmark.engines import sql
 from veilmark.engines.base import Visits
 from veilmark.engines.files import check_columns
-from veilmark.errors import DataError, OptionError, OutputError
+from veilmark.engines.shuffle import Shuffle
+from veilmark.engines.spark_order import ROW, in_keyed_order, shuffle_key
+from veilmark.engines.writing import write_rows
+from veilmark.errors import DataError, OptionError
+from veilmark.scratch import PART
 
 if TYPE_CHECKING:
     from veilmark.engines.spark import Spark
@@ -30,9 +33,6 @@ if TYPE_CHECKING:
     from veilmark.mark.plan import Marks
     from veilmark.veil.pseudonyms import Pseudonyms
     from veilmark.veil.recoding import Recoding
-
-ROW = "__veilmark_row"
-"""A hidden column: the place of a row in the source, as the number of its file and its number in there."""
 
 FILE = "regexp_replace(_metadata.file_path, '^file:/+', '/')"
 """The file of a row; Spark's versions differ in how many slashes they write."""
@@ -122,16 +122,19 @@ class SparkTable:
         chosen = []
         for field in self._frame.schema.fields:
             column, own = field.name, self.engine.dialect.name(field.name)
-            values = ", ".join(self._code(code, field) for code in codes.get(column, ()))
-            chosen.append(f"CASE WHEN {own} IN ({values}) THEN NULL ELSE {own} END AS {own}" if values else own)
+            test = self._is_code(codes.get(column, ()), field)
+            chosen.append(f"CASE WHEN {test} THEN NULL ELSE {own} END AS {own}" if test else own)
         self._show(self._frame.selectExpr(*chosen))
 
-    def _code(self, code: str, field: Any) -> str:
-        """A code for what is missing, as a value of its column."""
-        kind = self.columns[field.name]
-        if kind in ("text", "number"):
-            return code if kind == "number" else _literal(code)
-        return f"try_cast({_literal(code)} AS {field.dataType.simpleString()})"
+    def _is_code(self, codes: Sequence[str], field: Any) -> str | None:
+        """Whether a column's value is one of some codes for what is missing."""
+        own, kind = self.engine.dialect.name(field.name), self.columns.get(field.name, "other")
+        if kind == "number":
+            return f"{own} IN ({', '.join(codes)})" if codes else None
+        if kind == "float":
+            floats = [f"try_cast({_literal(code)} AS {field.dataType.simpleString()})" for code in codes]
+            return f"{own} IN ({', '.join(floats)})" if floats else None
+        return sql.is_code(self.engine.dialect, own, kind, codes, _literal)
 
     def _kinds(self, columns: Sequence[str]) -> dict[str, str]:
         return {c: self.columns[c] for c in columns}
@@ -301,21 +304,33 @@ class SparkTable:
         return self.engine.spark.sql(sql.recode(self.engine.dialect, self.ordered, *given))
 
     def write_recoded(
-        self, recoding: Recoding, columns: Sequence[str], path: Path, pseudonyms: Pseudonyms | None = None
+        self,
+        recoding: Recoding,
+        columns: Sequence[str],
+        path: Path,
+        pseudonyms: Pseudonyms | None = None,
+        order: Shuffle | None = None,
     ) -> None:
-        """Write the columns with the recoding applied, in the order of the source: one CSV or Parquet file, or, of a large
-        table, a folder of Parquet files. A table that has changed since its classes were counted is an error."""
+        """Write the columns with the recoding applied: one CSV or Parquet file or, of a large table, a folder of Parquet.
+
+        Without an order rows stay in the source's. The driver shuffles a small table as other engines do; a large one Spark
+        puts into a random order. A table that has changed since its classes were counted is an error.
+        """
         with ExitStack() as stack:
             frame = self.recoded(stack, recoding, columns, pseudonyms)
-            if max(recoding.classes.shape[1], *map(len, recoding.domains)) > BROADCAST_ROWS:
-                frame = frame.sort(ROW)  # a join by shuffling would leave rows in the order of what is to be hidden
-            self.write_frame(frame.drop(ROW), path, self._merge)
+            if order is not None and order.rows > ONE_FILE_ROWS:
+                ordered = in_keyed_order(self.engine, stack, frame, shuffle_key(order), order.rows)
+                self.write_frame(ordered, path, self._merge)
+            else:
+                # A join by shuffling leaves rows in the order of what is to be hidden.
+                settled = frame if order is not None and order.seed is None else frame.sort(ROW)
+                self.write_frame(settled.drop(ROW), path, partial(self._merge, order=order))
         self.check_unchanged()
 
     def write_frame(self, frame: Any, path: Path, merge: Callable[[Sequence[Path], Path], None]) -> None:
         """Have Spark write a frame as Parquet files beside a path. A large one becomes the path itself, as a folder of such
         files; else `merge` makes one file of them."""
-        beside = Path(tempfile.mkdtemp(prefix=".veilmark-", dir=path.parent))
+        beside = Path(tempfile.mkdtemp(prefix=PART, dir=path.parent))
         try:
             parts = self.engine.write_parts(frame, beside / "parts", path.name)
             rows = sum(pq.read_metadata(part).num_rows for part in parts)
@@ -327,15 +342,10 @@ class SparkTable:
         finally:
             shutil.rmtree(beside, ignore_errors=True)
 
-    def _merge(self, parts: Sequence[Path], path: Path) -> None:
-        """Spark's files as one, streamed through the embedded engine, which writes them as its own."""
-        listed = ", ".join(sql.literal(paths.as_pattern(part)) for part in parts)
-        form = "FORMAT parquet" if path.suffix == ".parquet" else "FORMAT csv, HEADER"
-        rows = f"SELECT * FROM read_parquet([{listed}], hive_partitioning=false)"
-        try:
-            self.engine.inner.execute(f"COPY ({rows}) TO {sql.literal(str(path))} ({form})")
-        except duckdb.Error:
-            raise OutputError("The release cannot be written: the disk is full, or does not take it.") from None
+    def _merge(self, parts: Sequence[Path], path: Path, order: Shuffle | None = None) -> None:
+        """Spark's files as one, read by the embedded engine, which gives values the types that its own have."""
+        rows = self.engine.inner.stored_rows(parts)
+        write_rows(rows, path, order, folder=self.engine.scratch("").parent)
 
     def copies(
         self, recoding: Recoding, columns: Sequence[str], marks: Marks, key: bytes

@@ -5,8 +5,10 @@ Differences between engines are the constants of a `Dialect`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,10 @@ class Dialect:
         """HMAC-SHA256 of a value's text, its first 16 bytes in hexadecimal; `pads` has the key's two blocks."""
         inner = f"sha256({pads}.inner_pad || encode(CAST({expression} AS {self.text_type})))"
         return f"substr(sha256({pads}.outer_pad || unhex({inner})), 1, 32)"
+
+    def hash(self, expressions: Sequence[str]) -> str:
+        """A hash of several values, a whole number of 0 or more."""
+        return f"hash({', '.join(expressions)})"
 
     def _without_empty(self, expression: str, kind: str) -> str:
         if kind == "float":
@@ -124,10 +130,38 @@ def declare_missing(
     chosen = []
     for column, kind in columns.items():
         name = dialect.name(column)
-        values = ", ".join(v if kind in ("number", "float") else literal(v) for v in codes.get(column, ()))
-        declared = f"CASE WHEN {name} IN ({values}) THEN NULL ELSE {name} END AS {name}"
-        chosen.append(declared if values else name)
+        numbers = kind in ("number", "float") and codes.get(column)
+        test = f"{name} IN ({', '.join(numbers)})" if numbers else is_code(dialect, name, kind, codes.get(column, ()))
+        chosen.append(f"CASE WHEN {test} THEN NULL ELSE {name} END AS {name}" if test else name)
     return f"SELECT {', '.join(chosen)} FROM {table}"
+
+
+def is_code(
+    dialect: Dialect, expression: str, kind: str, codes: Sequence[str], quoted: Callable[[str], str] = literal
+) -> str | None:
+    """Whether a value that is not a number is one of some codes; None where no value of its kind can be.
+
+    A date may be written with or without a time, and is no code that is not a date; a truth value is told by its name.
+    """
+    if kind == "date":
+        moments = [f"CAST('{moment}' AS TIMESTAMP)" for code in codes if (moment := _moment(code)) is not None]
+        return f"CAST({expression} AS TIMESTAMP) IN ({', '.join(moments)})" if moments else None
+    if kind != "text":
+        expression, codes = f"LOWER(CAST({expression} AS {dialect.text_type}))", [code.lower() for code in codes]
+    return f"{expression} IN ({', '.join(map(quoted, codes))})" if codes else None
+
+
+def _moment(code: str) -> str | None:
+    """A date, perhaps with a time, as all engines read it."""
+    day = re.match(r"(\d{4})-(\d\d?)-(\d\d?)(?!\d)", code)
+    if day is None:
+        return None
+    try:
+        moment = datetime.fromisoformat("-".join(part.zfill(2) for part in day.groups()) + code[day.end() :])
+    except ValueError:
+        return None
+    moment = moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+    return moment.isoformat(" ")
 
 
 def rows(dialect: Dialect, table: str, columns: Mapping[str, str], person: str, part: tuple[int, int]) -> str:

@@ -12,12 +12,16 @@ statement over the whole table counts them, and rules turn name, shape and count
     words of places and demography                 quasi
     nearly unique texts, unique whole numbers      direct
     few different values                           quasi
-    the rest                                       other
+    other texts                                    quasi, or direct where they are long
+    the rest: measurements                         other
+
+Then: hierarchy files beside the data are used, a person column says which value counts where a person's
+quasi-identifiers vary, and a column of role other carries how many records it would make unique.
 
 No value of the data is ever part of a guess: reasons hold counts, and the ranges of ages and years.
 """
 
 from veilmark.guess.roles import Guess, guess_columns
-from veilmark.guess.text import study_text
+from veilmark.guess.text import hints, study_content, study_text
 
-__all__ = ["Guess", "guess_columns", "study_text"]
+__all__ = ["Guess", "guess_columns", "hints", "study_content", "study_text"]

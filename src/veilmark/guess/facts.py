@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow as pa
 from veilmark.domain import NUMBER
 from veilmark.engines import sql
 from veilmark.engines.duckdb import DIALECT, DuckTable
+from veilmark.guess.codes import NO_CODES, Codes, find_codes, is_text_code
 from veilmark.guess.shapes import BARE_DAY, DATE_FORMS, DATES, DECIMAL, INTEGER, PHONES, Shape, shape_of
 from veilmark.guess.words import DATE, Topic, phrases_of, tokens_of
 from veilmark.hierarchy.spec import EXACT
@@ -43,7 +44,7 @@ class Facts:
     """What the table says of a column; `exact` is false where `distinct` is an estimate.
 
     `misfits` are not of the column's shape; `low` and `high` are of numbers, 0 for all else; `shortest` and
-    `longest` are the lengths of texts and whole numbers.
+    `longest` are the lengths of texts and whole numbers. Codes that mean missing count as missing, in all of these.
     """
 
     column: str
@@ -57,6 +58,7 @@ class Facts:
     high: float
     shortest: int
     longest: int
+    codes: Codes = NO_CODES
 
     @cached_property
     def tokens(self) -> tuple[str, ...]:
@@ -118,12 +120,16 @@ def many(count: int, noun: str) -> str:
 
 
 def facts_of(table: DuckTable) -> dict[str, Facts]:
-    """The facts of each column that holds plain values."""
+    """The facts of each column that holds plain values; from now on, codes that mean missing are missing in the table."""
     looks = _looks(table)
+    codes = find_codes(table, {o.column: o.shape.numeric for o in looks}, {o.column: o.sample for o in looks})
+    if declared := {column: of.found for column, of in codes.items() if of.found}:
+        table.declare_missing(declared)
     head = table.query(f"SELECT count(*) AS n FROM ({sql.head(table.name, EXACT_ROWS + 1)})")
     large = head["n"][0].as_py() > EXACT_ROWS
     parts = (looks[i : i + AT_ONCE] for i in range(0, len(looks), AT_ONCE))
-    return {facts.column: facts for part in parts for facts in _count(table, part, large)}
+    counted = (facts for part in parts for facts in _count(table, part, large))
+    return {facts.column: replace(facts, codes=codes.get(facts.column, NO_CODES)) for facts in counted}
 
 
 @dataclass(frozen=True)
@@ -134,6 +140,8 @@ class _Look:
     kind: str
     shape: Shape
     distinct: int
+    sample: tuple[str, ...]
+    """Some of the values."""
 
 
 def _looks(table: DuckTable) -> list[_Look]:
@@ -147,11 +155,12 @@ def _looks(table: DuckTable) -> list[_Look]:
 
 def _look(column: str, kind: str, texts: pa.ChunkedArray) -> _Look:
     values = texts.unique().drop_null()
+    sample = tuple(value for value in values[:SHAPE_VALUES].to_pylist() if not is_text_code(value))
     dated = bool(DATE.words & phrases_of(tokens_of(column)))
-    shape = DATES if kind == "date" else shape_of(values[:SHAPE_VALUES].to_pylist(), dated)
+    shape = DATES if kind == "date" else shape_of(sample, dated)
     if kind in ("number", "float") and shape not in (INTEGER, Shape("date", BARE_DAY)):
         shape = DECIMAL
-    return _Look(column, kind, shape, len(values))
+    return _Look(column, kind, shape, len(values), sample)
 
 
 def _clean(column: str, kind: str) -> str:

@@ -16,7 +16,9 @@ PLAIN_VALUES = 20
 """So many whole numbers need no intervals."""
 
 LONGEST_MASK = 12
+NO_HIERARCHY = "no hierarchy is known for so many values; write one, or they can only be kept or hidden"
 OLDEST = 130
+TWO_DIGITS = "years have two digits: 69 to 99 are read as 1969 to 1999, 00 to 68 as 2000 to 2068"
 
 
 def of_topic(topic: words.Topic, facts: Facts) -> Warned:
@@ -26,7 +28,7 @@ def of_topic(topic: words.Topic, facts: Facts) -> Warned:
     if topic is words.AGE and (facts.low < 0 or facts.high > OLDEST):
         warnings += ("not all are ages in years: codes for missing ones, or another unit",)
     if not hierarchy and topic is not words.DATE and facts.distinct > FEW_VALUES:
-        warnings += ("no hierarchy is known for so many values; write one, or they can only be kept or hidden",)
+        warnings += (NO_HIERARCHY,)
     return hierarchy, warnings
 
 
@@ -34,7 +36,8 @@ def dates(facts: Facts) -> Warned:
     form = {} if facts.shape.format == ISO_DAY else {"format": facts.shape.format}
     hierarchy, warnings = _tolerant(facts, {"dates": ["month", "year", "decade"], **form})
     swapped = ("day and month may be the other way round; see to the format",) if facts.shape.doubtful else ()
-    return hierarchy, warnings + swapped
+    short = (TWO_DIGITS,) if (facts.shape.format or "").endswith("%y") else ()
+    return hierarchy, warnings + swapped + short
 
 
 def _mask(facts: Facts) -> Warned:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 from veilmark.engines.duckdb import DuckTable
+from veilmark.errors import listing
 from veilmark.guess import hierarchies, words
+from veilmark.guess.arx_files import HierarchyFile, coverage, find_files
 from veilmark.guess.facts import Facts, facts_of, many
 from veilmark.guess.hierarchies import Hierarchy
 from veilmark.guess.ids import choose_person, id_rank
+from veilmark.guess.persons import Fold, fold_by, varying
 from veilmark.guess.shapes import ADDRESSES, DECIMAL, INTEGER, PHONES
+from veilmark.guess.uniques import unique_with
 
 FIRST_YEAR, LAST_YEAR = 1800, 2100
 LONG_TEXT = 100
@@ -26,22 +33,96 @@ class Guess:
     reason: str
     warnings: tuple[str, ...] = ()
     usable: bool = True
+    missing: tuple[str, ...] = ()
+    """Codes that mean missing."""
+    fold: Fold | None = None
+    """Of the person column: which value counts where a person's quasi-identifiers vary."""
+
+    @property
+    def why(self) -> str:
+        """The reason and the warnings."""
+        return self.reason + (f". Check: {'; '.join(self.warnings)}" if self.warnings else "")
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What the study file says of the column."""
+        given = {"hierarchy": self.hierarchy, "missing": list(self.missing)}
+        return {"role": self.role} | {name: value for name, value in given.items() if value}
+
+    def warned(self, *warnings: str) -> Guess:
+        return replace(self, warnings=(*self.warnings, *warnings))
 
 
-def guess_columns(table: DuckTable) -> list[Guess]:
-    """A guess for each column, in the table's order; at most one has the role `person`."""
+def guess_columns(table: DuckTable, data: Path | None = None) -> list[Guess]:
+    """A guess for each column, in the table's order; at most one has the role `person`.
+
+    Hierarchy files are looked for beside `data`, the file that holds the table. In the table, codes that mean missing
+    become missing.
+    """
     facts = facts_of(table)
     person = choose_person(facts.values())
-    return [_guess(column, facts.get(column), person) for column in table.columns]
+    found = [_guess(column, facts.get(column), person) for column in table.columns]
+    files = find_files(data, facts) if data else {}
+    found = [_with_file(guess, files.get(guess.column, ()), table) for guess in found]
+    return _with_uniques(_with_fold(found, facts, table), facts, table)
 
 
 def _guess(column: str, facts: Facts | None, person: Facts | None) -> Guess:
     if facts is None:
         flatten = "veilmark compares plain values; flatten the column to give it a role"
         return Guess(column, "other", None, "lists, records or bytes", (flatten,), usable=False)
-    if facts is person:
-        return _person(facts)
-    return next(guess for rule in _RULES if (guess := rule(facts)))
+    guess = _person(facts) if facts is person else next(guess for rule in _RULES if (guess := rule(facts)))
+    codes = facts.codes
+    taken = f"taken as missing: {', '.join(codes.found)}, in {many(codes.records, 'record')}"
+    warnings = [*([taken] if codes.found else []), *([codes.doubt] if codes.doubt else [])]
+    return replace(guess.warned(*warnings), missing=codes.found)
+
+
+def _with_file(guess: Guess, files: Sequence[HierarchyFile], table: DuckTable) -> Guess:
+    """The guess with the first hierarchy file that fits: who wrote one for a column took it for a quasi-identifier. A file
+    that lacks a few values is used too, with a word about them."""
+    if not files or guess.role not in ("quasi", "other"):
+        return guess
+    domain = table.domain(guess.column)
+    covers = {file: coverage(file.path, domain, guess.column) for file in files}
+    chosen = next((file for file, cover in covers.items() if cover.enough), None)
+    if chosen is None:
+        file, cover = next(iter(covers.items()))
+        return guess.warned(f"the hierarchy file {file.path.name} is not used, because {cover.why_not}")
+    cover, name = covers[chosen], chosen.path.name
+    made = replace(
+        guess,
+        role="quasi",
+        hierarchy={"file": str(chosen.path), **({} if cover.all else {"others": "*"})},
+        reason=f"{guess.reason}; hierarchy from {name}",
+    )
+    foreign = [] if chosen.own else [f"{name} is named like another table; see whether its labels suit this one"]
+    return made.warned(*foreign, *([] if cover.all else [cover.lacking]))
+
+
+def _with_fold(found: list[Guess], facts: Mapping[str, Facts], table: DuckTable) -> list[Guess]:
+    """The person's guess says which value counts, where quasi-identifiers of persons vary."""
+    person = next((guess for guess in found if guess.role == "person"), None)
+    quasi = [guess.column for guess in found if guess.role == "quasi"]
+    varies = varying(table, person.column, quasi) if person else {}
+    if person is None or not varies:
+        return found
+    fold = fold_by({column: facts[column].shape for column in varies}, varies)
+    counts = f"their latest record by {fold['latest']} counts" if isinstance(fold, dict) else "the commonest counts"
+    most = f"up to {many(max(varies.values()), 'person')} have several values of {listing(list(varies))}"
+    folded = replace(person, fold=fold).warned(f"{most}; where methods need one row a person, {counts} (fold)")
+    return [folded if guess is person else guess for guess in found]
+
+
+def _with_uniques(found: list[Guess], facts: Mapping[str, Facts], table: DuckTable) -> list[Guess]:
+    """Columns that would be published unchanged carry how many records they make unique."""
+    roles: dict[str, list[str]] = {}
+    for guess in found:
+        roles.setdefault(guess.role, []).append(guess.column)
+    unchanged = [c for c in roles.get("other", []) if c in facts and facts[c].distinct > 1]
+    unique = unique_with(table, roles.get("quasi", []), next(iter(roles.get("person", [])), None), unchanged)
+    advice = "It is published unchanged: make it quasi, or remove it, if others may know it"
+    return [g.warned(f"{unique[g.column]}. {advice}") if g.column in unique else g for g in found]
 
 
 def _made(facts: Facts, role: str, reason: str, hierarchy: Hierarchy | None = None, *warnings: str) -> Guess:
@@ -144,6 +225,16 @@ def _few(facts: Facts) -> Guess | None:
     return _made(facts, "quasi", f"few different values: {facts}", hierarchy, *warnings)
 
 
+def _text(facts: Facts) -> Guess | None:
+    """Texts that nothing else is known of: free text may name persons, and what repeats may be known of them."""
+    if not facts.textual or not facts.enough or facts.distinct < 2:
+        return None
+    if facts.longest >= LONG_TEXT:
+        return _made(facts, "direct", f"long texts: {facts}", None, "long texts may name persons")
+    reason = f"texts of which nothing is known: {facts}"
+    return _made(facts, "quasi", reason, None, hierarchies.NO_HIERARCHY, *_singles_out(facts))
+
+
 def _other(facts: Facts) -> Guess:
     if not facts.present:
         return _made(facts, "other", f"no values: {many(facts.records, 'record')}, all missing")
@@ -151,12 +242,8 @@ def _other(facts: Facts) -> Guess:
         return _made(facts, "other", f"the same in all records: {facts}")
     measure = facts.shape == DECIMAL or (facts.shape == INTEGER and facts.phrases & words.MEASURES)
     reason = "a measurement" if measure else "nothing known by its name or values"
-    warnings = _singles_out(facts) if facts.textual else ()
-    if not facts.enough:
-        warnings = ("too few records to judge by the values",)
-    elif facts.textual and facts.longest >= LONG_TEXT:
-        warnings = ("long texts may name persons",)
+    warnings = () if facts.enough else ("too few records to judge by the values",)
     return _made(facts, "other", f"{reason}: {facts}", None, *warnings)
 
 
-_RULES = (_direct_by_content, _direct_by_name, _date, _id, _by_topic, _unique, _few, _other)
+_RULES = (_direct_by_content, _direct_by_name, _date, _id, _by_topic, _unique, _few, _text, _other)

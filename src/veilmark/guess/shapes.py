@@ -12,13 +12,16 @@ FITS = 0.9
 """The share of values that must have a shape for the column to have it."""
 
 ISO_DAY, BARE_DAY = "%Y-%m-%d", "%Y%m%d"
-_SLASHED = r"\d{1,2}/\d{1,2}/\d{4}"
+_SLASHED, _SHORT = r"\d{1,2}/\d{1,2}/\d{4}", r"\d{1,2}/\d{1,2}/\d{2}"
 DATE_FORMS = {
     ISO_DAY: r"\d{4}-\d{2}-\d{2}([ T]([01]\d|2[0-3]):[0-5]\d(:([0-5]\d|60)([.,]\d+)?)?(Z|[+-]\d{2}(:?\d{2})?)?)?",
     BARE_DAY: r"\d{8}",
     "%m/%d/%Y": _SLASHED,
     "%d/%m/%Y": _SLASHED,
     "%d.%m.%Y": r"\d{1,2}\.\d{1,2}\.\d{4}",
+    "%m/%d/%y": _SHORT,
+    "%d/%m/%y": _SHORT,
+    "%d.%m.%y": r"\d{1,2}\.\d{1,2}\.\d{2}",
 }
 """Formats of dates, each with how all of such a value must look; its first ten characters are the day."""
 

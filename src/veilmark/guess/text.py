@@ -13,16 +13,19 @@ from veilmark.guess.roles import Guess
 
 _HEADER = """\
 # Made by `veilmark init`. Every role below is a guess from a column's name and values; the comment says why.
-# Read each line and mend what is wrong. Then go on with `veilmark measure` on this file; for `veilmark score`, give
+# Review each role and correct any that is wrong. Then run `veilmark measure` on this file. For `veilmark score`, give
 # each sensitive attribute weights, such as weights: {Flu: 0.1, HIV: 0.9, default: 0.2}.
 #
 #   direct     names a person; left out of what is published
 #   quasi      others may know it of a person; made coarser, level by level of its hierarchy
 #   sensitive  what nobody should learn of a person
-#   other      published as it is"""
+#   other      published as it is
+#   missing    codes that mean: no value
+#   fold       which value counts where a person's records differ; for methods and attacks on one row a person"""
 _HINTS = {
-    "quasi": "# No quasi-identifier was recognized. Give the role quasi to what others may know of a person.",
-    "sensitive": "# No sensitive column was recognized; without one, only k is measured. Is there really none?",
+    "quasi": "No quasi-identifier was recognized. Give the role quasi to what others may know of a person.",
+    "sensitive": "No sensitive column was recognized. Without one, only k is measured, and nothing can be attacked. Give "
+    "the role sensitive to what nobody should learn of a person.",
 }
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
@@ -34,21 +37,39 @@ _ALIGNED = 24
 
 def study_text(source: str, guesses: Sequence[Guess]) -> str:
     """A study file with each guess on a line of its own and its reason beside it."""
-    roles = {g.role for g in guesses}
-    hints = [hint for role, hint in _HINTS.items() if role not in roles]
-    persons = [f"person: {_scalar(g.column)}{_comment(g)}" for g in guesses if g.role == "person"]
+    comments = [f"# {hint}" for hint in hints(guesses)]
+    persons = [line for g in guesses if g.role == "person" for line in _person(g)]
     listed = [g for g in guesses if g.role != "person"]
     width = min(_ALIGNED, max((len(_scalar(g.column)) for g in listed), default=0)) + 1
     attributes = "attributes:" if any(g.usable for g in listed) else "attributes: {}"
     lines = ["version: 1", f"source: {_scalar(source)}", *persons, attributes]
-    return "\n".join([_HEADER, *hints, "", *lines, *(_attribute(g, width) for g in listed)]) + "\n"
+    return "\n".join([_HEADER, *comments, "", *lines, *(_attribute(g, width) for g in listed)]) + "\n"
+
+
+def study_content(guesses: Sequence[Guess]) -> dict[str, Any]:
+    """What a study of the guesses holds beside its source."""
+    person = next((g for g in guesses if g.role == "person"), None)
+    attributes = {g.column: g.content for g in guesses if g.usable and g is not person}
+    if person is None:
+        return {"attributes": attributes}
+    return {"person": person.column, "attributes": attributes} | ({"fold": person.fold} if person.fold else {})
+
+
+def hints(guesses: Sequence[Guess]) -> list[str]:
+    """What no column was recognized as, and what that means."""
+    roles = {g.role for g in guesses}
+    return [hint for role, hint in _HINTS.items() if role not in roles]
+
+
+def _person(guess: Guess) -> list[str]:
+    fold = [f"fold: {_dump(guess.fold, default_flow_style=True).removesuffix('...').strip()}"] if guess.fold else []
+    return [f"person: {_scalar(guess.column)}{_comment(guess)}", *fold]
 
 
 def _attribute(guess: Guess, width: int) -> str:
     """`  age: {role: quasi, hierarchy: {intervals: [5, 10, 20]}}  # reason`; a comment where not usable."""
     key = _scalar(guess.column)
-    content = {"role": guess.role} | ({"hierarchy": guess.hierarchy} if guess.hierarchy else {})
-    value = _dump(content, default_flow_style=True, sort_keys=False) + _comment(guess)
+    value = _dump(guess.content, default_flow_style=True, sort_keys=False) + _comment(guess)
     if not guess.usable:
         return f"  # {key}: {value}"
     if len(key) > _LONGEST_KEY:
@@ -58,9 +79,7 @@ def _attribute(guess: Guess, width: int) -> str:
 
 def _comment(guess: Guess) -> str:
     """The reason and the warnings, at the end of a line."""
-    warnings = "; ".join(guess.warnings)
-    text = guess.reason + (f". Check: {warnings}" if warnings else "")
-    return "  # " + "".join(c for c in " ".join(text.split()) if c.isprintable())
+    return "  # " + "".join(c for c in " ".join(guess.why.split()) if c.isprintable())
 
 
 def _scalar(text: str) -> str:

@@ -26,24 +26,24 @@ class Topic:
     note: str | None = None
 
 
-def _words(text: str) -> frozenset[str]:
+def words_of(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 # --- direct identifiers ------------------------------------------------------------------------------------
 
-EMAIL = Topic("an e-mail address", "direct", _words("email mail emailaddress courriel correo"))
+EMAIL = Topic("an e-mail address", "direct", words_of("email mail emailaddress courriel correo"))
 PHONE = Topic(
     "a telephone number",
     "direct",
-    _words("""
+    words_of("""
         phone telephone tel mobile cellphone fax phonenumber telefon handy rufnummer handynummer telefono celular movil
     """),
 )
 IDENTITY = Topic(
     "a personal number",
     "direct",
-    _words("""
+    words_of("""
         ssn socialsecurity socialsecuritynumber nino nhs nhsnumber mrn medicalrecordnumber medicalrecordno passport
         passportnumber driverlicense driverslicense driverslicence drivinglicence licensenumber nationalid taxid
         insurancenumber policynumber healthcard healthplan personalausweis steuernummer sozialversicherungsnummer
@@ -53,7 +53,7 @@ IDENTITY = Topic(
 ACCOUNT = Topic(
     "an account or a device",
     "direct",
-    _words("""
+    words_of("""
         iban bic accountnumber accountno bankaccount creditcard cardnumber vin licenseplate numberplate imei imsi
         macaddress serialnumber cookie ip ipaddress url website homepage username login password twitter facebook
         instagram photo fingerprint signature kontonummer kennzeichen
@@ -62,54 +62,55 @@ ACCOUNT = Topic(
 ADDRESS = Topic(
     "a street address",
     "direct",
-    _words("address addr street streetname housenumber houseno strasse hausnummer adresse rue direccion calle"),
+    words_of("address addr street streetname housenumber houseno strasse hausnummer adresse rue direccion calle"),
 )
 FULL_NAME = Topic(
     "a person's name",
     "direct",
-    _words("""
+    words_of("""
         firstname lastname surname forename givenname familyname middlename maidenname fullname nickname fname lname
         mname initials vorname nachname familienname geburtsname prenom apellido apellidos
     """),
 )
-ANY_NAME = Topic("a person's name", "direct", _words("name names nom nombre"))
+ANY_NAME = Topic("a person's name", "direct", words_of("name names nom nombre"))
 REACH = (EMAIL, PHONE, ACCOUNT, ADDRESS)
 
 # --- quasi-identifiers -------------------------------------------------------------------------------------
 
-AGE = Topic("an age", "quasi", _words("age ages ageyears agegroup ageband agerange alter edad"), (5, 10, 20))
+AGE = Topic("an age", "quasi", words_of("age ages ageyears agegroup ageband agerange alter edad"), (5, 10, 20))
 BIRTH_YEAR = Topic(
     "a year of birth",
     "quasi",
-    _words("yob birthyear yearofbirth yearborn birthyr geburtsjahr anneenaissance anonacimiento"),
+    words_of("yob birthyear yearofbirth yearborn birthyr geburtsjahr anneenaissance anonacimiento"),
     (5, 10, 20),
 )
-YEAR = Topic("a year", "quasi", _words("year yr jahr annee anno"), ordered=True)
+YEAR = Topic("a year", "quasi", words_of("year yr jahr annee anno"), ordered=True)
 DATE = Topic(
     "a date",
     "quasi",
-    _words("""
+    words_of("""
         date dt datetime timestamp dob dateofbirth birthdate birthday datum geburtsdatum geburtstag naissance fecha
         nacimiento
     """),
-    note="the form of the dates was not recognized; add a hierarchy with its format",
+    note="the form of the dates was not recognized, so that they can only be kept or hidden. Write them alike, such as "
+    "2024-03-05, and run init again, or add a hierarchy with their format",
 )
 COORDINATE = Topic(
     "a coordinate",
     "quasi",
-    _words("lat lon lng latitude longitude gps"),
+    words_of("lat lon lng latitude longitude gps"),
     (0.01, 0.1, 1),
     note="exact coordinates lead to a home",
 )
 POSTAL = Topic(
     "a postal code",
     "quasi",
-    _words("zip zipcode zcta postal postalcode postcode plz postleitzahl codepostal codigopostal"),
+    words_of("zip zipcode zcta postal postalcode postcode plz postleitzahl codepostal codigopostal"),
 )
 PLACE = Topic(
     "a place",
     "quasi",
-    _words("""
+    words_of("""
         city town village county state region province country municipality district borough neighborhood
         neighbourhood parish fips birthplace placeofbirth location ort wohnort stadt bundesland kreis gemeinde staat
         ville pays departement commune ciudad provincia pais municipio
@@ -118,22 +119,24 @@ PLACE = Topic(
 
 _KNOWN = "others often know it; make it sensitive where it must not be learned"
 DEMOGRAPHY = (
-    Topic("a sex or gender", "quasi", _words("sex gender geschlecht sexe sexo genero")),
+    Topic("a sex or gender", "quasi", words_of("sex gender geschlecht sexe sexo genero")),
     Topic(
-        "a race or ethnicity", "quasi", _words("race ethnicity ethnic ethnicgroup hispanic ancestry ethnie raza etnia")
+        "a race or ethnicity",
+        "quasi",
+        words_of("race ethnicity ethnic ethnicgroup hispanic ancestry ethnie raza etnia"),
     ),
     Topic(
         "a marital status",
         "quasi",
-        _words("""
+        words_of("""
             marital maritalstatus marry married marriage marstat civilstatus familienstand etatcivil estadocivil
         """),
     ),
-    Topic("a religion", "quasi", _words("religion religious faith konfession"), note=_KNOWN),
+    Topic("a religion", "quasi", words_of("religion religious faith konfession"), note=_KNOWN),
     Topic(
         "a nationality or language",
         "quasi",
-        _words("""
+        words_of("""
             nationality citizenship citizen immigrant language mothertongue nationalitat staatsangehorigkeit sprache
             nationalite langue nacionalidad idioma
         """),
@@ -141,7 +144,7 @@ DEMOGRAPHY = (
     Topic(
         "an occupation",
         "quasi",
-        _words("""
+        words_of("""
             occupation job jobtitle profession employer employment workclass industry military veteran beruf metier
             ocupacion profesion
         """),
@@ -149,7 +152,7 @@ DEMOGRAPHY = (
     Topic(
         "an education",
         "quasi",
-        _words("""
+        words_of("""
             education educ school schooling degree university college bildung schulabschluss abschluss diplome
             educacion escolaridad
         """),
@@ -159,10 +162,10 @@ DEMOGRAPHY = (
     Topic(
         "a family or household",
         "quasi",
-        _words("children kids dependents siblings household householdsize familysize kinder enfants hijos"),
+        words_of("children kids dependents siblings household householdsize familysize kinder enfants hijos"),
         ordered=True,
     ),
-    Topic("a political party", "quasi", _words("party partyaffiliation politics partei parti partido"), note=_KNOWN),
+    Topic("a political party", "quasi", words_of("party partyaffiliation politics partei parti partido"), note=_KNOWN),
 )
 
 # --- sensitive attributes ----------------------------------------------------------------------------------
@@ -171,7 +174,7 @@ SENSITIVE = (
     Topic(
         "health data",
         "sensitive",
-        _words("""
+        words_of("""
             health diagnosis diagnoses diag dx disease diseases illness disorder condition conditions icd symptom
             symptoms medication medications drug drugs medicine prescription treatment therapy procedure surgery cpt
             snomed atc hiv aids covid cancer tumor tumour diabetes hypertension asthma depression mental psychiatric
@@ -185,7 +188,7 @@ SENSITIVE = (
     Topic(
         "a money matter",
         "sensitive",
-        _words("""
+        words_of("""
             income incomes salary wage wages earnings pay payment poverty debt debts loan mortgage credit balance
             cost costs charge charges amount revenue tax taxes benefit benefits welfare asset assets wealth networth
             bonus rent pension bill billing expense expenses expenditure einkommen gehalt lohn schulden kosten armut
@@ -195,7 +198,7 @@ SENSITIVE = (
     Topic(
         "a private matter",
         "sensitive",
-        _words("""
+        words_of("""
             crime criminal conviction convictions offense offence arrest arrests sexualorientation orientation
             sexuality
         """),
@@ -207,27 +210,29 @@ TOPICS = (AGE, BIRTH_YEAR, YEAR, DATE, COORDINATE, *SENSITIVE, POSTAL, *DEMOGRAP
 
 # --- words that change what others mean --------------------------------------------------------------------
 
-THINGS = _words("""
+THINGS = words_of("""
     product company organisation organization hospital clinic facility school file event brand species column item
     department dept plan course project study table variable test site group category team type class unit ward
     station field sheet model host domain
 """)
 """Words whose "name" is not a person's."""
 
-MEASURES = _words("""
+MEASURES = words_of("""
     score level value values count bp pressure bmi temp temperature weight height pulse rate ratio percent pct
     hours minutes seconds duration los length width size distance speed quantity qty population pop total sum mean
     median avg average min max std
 """)
 """Words of measurements, which have few different values at times and yet tell nobody apart."""
 
-ID_WORDS = _words("id ids uid uuid guid pid key no nr num number identifier seqn kennung nummer identifiant numero nro")
-PERSON_WORDS = _words("""
+ID_WORDS = words_of(
+    "id ids uid uuid guid pid key no nr num number identifier seqn kennung nummer identifiant numero nro"
+)
+PERSON_WORDS = words_of("""
     patient person subject voter member participant customer client user employee student respondent individual
     citizen resident donor insured beneficiary enrollee pupil worker kunde mitglied teilnehmer personne paciente
     persona sujeto cliente
 """)
-NOT_PERSONS = _words("""
+NOT_PERSONS = words_of("""
     household family hospital clinic provider doctor physician nurse visit encounter order invoice transaction event
     episode claim admission stay product item store site study room ward department location batch sample specimen
     test lab session device row record line page company school class course project

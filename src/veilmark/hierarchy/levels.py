@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from veilmark.charted import Charted
 from veilmark.domain import Domain
 from veilmark.errors import HierarchyError, listing
+from veilmark.readable import Grid, Summary, count
 
 TOP = "*"
 OFFER = f'or set others: "{TOP}" to let them become {TOP} at every level.'
@@ -38,6 +39,11 @@ class Levels(Charted):
 
     def __repr__(self) -> str:
         return f"Levels({' → '.join(str(len(labels)) for labels in self.labels)} labels)"
+
+    def summary(self) -> Summary:
+        rows = [(level, len(labels)) for level, labels in enumerate(self.labels)]
+        headline = f"A hierarchy of {count(len(self.labels[0]), 'value')}, up to level {self.height}."
+        return Summary(headline, (Grid(("level", "labels"), rows),))
 
     def chart(self) -> Any:
         """The tree of labels."""
@@ -124,11 +130,19 @@ def spread(level: Level, covered: Flags, text: pa.Array) -> Level:
     return level_of(labels, codes)
 
 
+class UncoveredError(HierarchyError):
+    """Some values are in no part of the hierarchy; `covered` are the others, a mask over the domain."""
+
+    def __init__(self, message: str, covered: Flags) -> None:
+        super().__init__(message)
+        self.covered = covered
+
+
 def check_covered(text: pa.Array, covered: Flags, fault: str, remedy: str) -> None:
     """Raise for the present values that are not covered; `fault` ends where they are listed."""
-    lost = text.filter(pa.array(~covered & np.asarray(text.is_valid())))
-    if len(lost):
-        raise HierarchyError(f"{fault} {listing(lost)}. {remedy}")
+    lost = ~covered & np.asarray(text.is_valid())
+    if lost.any():
+        raise UncoveredError(f"{fault} {listing(text.filter(pa.array(lost)))}. {remedy}", ~lost)
 
 
 def joined(*parts: Any) -> pa.Array:

@@ -16,14 +16,17 @@ from typing import Any, BinaryIO
 from sqlalchemy import Connection
 
 from veilmark.errors import DataError, OptionError
-from veilmark.ledger.chain import BEGINNING, Link, canonical, follow
+from veilmark.ledger.chain import BEGINNING, Link, as_base64, canonical, follow
 from veilmark.ledger.database import make
 from veilmark.ledger.files import new_private_file
 from veilmark.ledger.store import Ledger, insert_link
 from veilmark.ledger.verification import Verification
+from veilmark.messages import command
 
-HEADER = b'{"veilmark_ledger_backup":1}\n'
-BLOBS = ("secret", "wrapped")
+HEADER = b'{"veilmark_ledger_backup":2}\n'
+OLD_HEADER = b'{"veilmark_ledger_backup":1}\n'
+"""How a backup begins whose entries have no seals."""
+BLOBS = ("secret", "wrapped", "mac", "signature")
 
 
 def export(ledger: Ledger, path: str | os.PathLike[str]) -> Verification:
@@ -87,14 +90,17 @@ def _read(path: Path, label: str | os.PathLike[str]) -> Iterator[Link]:
 
 
 def _links(file: BinaryIO, label: str | os.PathLike[str]) -> Iterator[Link]:
-    if file.readline(len(HEADER)) != HEADER:
-        raise DataError(f"'{label}' is not a backup of a ledger. Give a file that veilmark ledger export wrote.")
-    hashed = hashlib.sha256(HEADER)
+    header = file.readline(len(HEADER))
+    if header not in (HEADER, OLD_HEADER):
+        raise DataError(
+            f"'{label}' is not a backup of a ledger. Give a backup. {command('ledger export', lead='Make one with')}"
+        )
+    hashed = hashlib.sha256(header)
     for number, line in enumerate(file, 2):
         try:
             content = json.loads(line)
             link = None if "digest" in content else _from_dict(content)
-        except (ValueError, TypeError, KeyError):
+        except (AttributeError, KeyError, TypeError, ValueError):
             raise _damaged(label, f"line {number} is not an entry") from None
         if link is None:
             if line != _last_line(hashed.hexdigest()) or file.read(1):
@@ -111,9 +117,9 @@ def _damaged(label: str | os.PathLike[str], what: str) -> DataError:
 
 def _to_dict(link: Link) -> dict[str, Any]:
     content = link._asdict()
-    return content | {b: None if content[b] is None else base64.b64encode(content[b]).decode() for b in BLOBS}
+    return content | {blob: as_base64(content[blob]) for blob in BLOBS}
 
 
 def _from_dict(content: dict[str, Any]) -> Link:
-    blobs = {b: None if content[b] is None else base64.b64decode(content[b], validate=True) for b in BLOBS}
+    blobs = {b: base64.b64decode(content[b], validate=True) for b in BLOBS if content.get(b) is not None}
     return Link(**(content | blobs))

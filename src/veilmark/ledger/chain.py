@@ -1,6 +1,7 @@
 """The chain: each entry holds the hash of the one before it, so that no entry can be changed unseen.
 
 An entry's hash is the SHA-256 of a JSON list: the hash before it, number, time, kind, release, body and secret.
+Its seal is the HMAC-SHA-256, under the ledger's key, of the same list and the operator's signature (`seals.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ BEGINNING = "0" * 64
 
 
 class Link(NamedTuple):
-    """An entry as it is stored, with its data key where it has a secret."""
+    """An entry as it is stored, with its data key where it has a secret, its seal, and the operator's signature."""
 
     number: int
     time: str
@@ -33,6 +34,10 @@ class Link(NamedTuple):
     hash: str
     key_id: str | None = None
     wrapped: bytes | None = None
+    seal_key: str | None = None
+    mac: bytes | None = None
+    signer: str | None = None
+    signature: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -76,16 +81,29 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
+def fields_of(link: Link) -> list[str | int | None]:
+    """What the hash and the seal of an entry are made from."""
+    return [link.previous, link.number, link.time, link.kind, link.release, link.body, as_base64(link.secret)]
+
+
+def as_base64(content: bytes | None) -> str | None:
+    """Bytes as JSON can hold them."""
+    return None if content is None else base64.b64encode(content).decode()
+
+
 def hash_of(link: Link) -> str:
     """What an entry's hash must be."""
-    secret = None if link.secret is None else base64.b64encode(link.secret).decode()
-    fields = [link.previous, link.number, link.time, link.kind, link.release, link.body, secret]
-    return hashlib.sha256(canonical(fields).encode()).hexdigest()
+    return hashlib.sha256(canonical(fields_of(link)).encode()).hexdigest()
 
 
 def about_secret(link: Link) -> bytes:
     """What an entry's secret is bound to: all else of it and, by the hash before it, all entries before."""
-    return canonical([link.previous, link.number, link.time, link.kind, link.release, link.body]).encode()
+    return canonical(["veilmark secret 2", *fields_of(link)[:-1]]).encode()
+
+
+def about_old_secret(link: Link) -> bytes:
+    """The same, of entries that veilmark wrote before it sealed them."""
+    return canonical(fields_of(link)[:-1]).encode()
 
 
 def about_data_key(number: int, key_id: str) -> bytes:

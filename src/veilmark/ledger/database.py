@@ -16,6 +16,9 @@ from sqlalchemy.pool import NullPool
 from veilmark.errors import DataError, OptionError, OutputError, VeilmarkError
 from veilmark.ledger import schema
 from veilmark.ledger.files import check_new_file, new_private_file
+from veilmark.ledger.strangers import stranger_in
+from veilmark.messages import command, template_of
+from veilmark.scratch import sweep_parts
 
 PATIENCE = 30
 """Seconds to wait for another process that is writing."""
@@ -33,6 +36,7 @@ class Database:
         self._engine = engine
         self.label = label
         self.read_only = read_only
+        self.version = len(schema.MIGRATIONS)
 
     @property
     def is_local(self) -> bool:
@@ -54,7 +58,16 @@ class Database:
             with connection.begin():
                 if connection.dialect.name == "postgresql":
                     _take_turns(connection)
+                self._refuse_stranger(connection)
                 yield connection
+
+    def _refuse_stranger(self, connection: Connection) -> None:
+        stranger = stranger_in(connection)
+        if stranger is not None:
+            raise DataError(
+                f"The database of the ledger '{self.label}' has a {stranger} that veilmark did not make. It could keep "
+                "entries from being written. Nothing was written. Find out who put it there, and remove it."
+            )
 
     def check_writable(self) -> None:
         """Refuse one that can only be read."""
@@ -65,7 +78,8 @@ class Database:
             )
 
     def prepare(self, may_create: bool) -> None:
-        """Bring the tables up to date; where there are none, make them only if that is wanted."""
+        """Bring the tables up to date, unless they can only be read; where there are none, make them only if that is
+        wanted."""
         with self.reading() as connection:
             version = schema.version_of(connection)
         if version > len(schema.MIGRATIONS):
@@ -74,8 +88,12 @@ class Database:
                 f"veilmark knows up to {len(schema.MIGRATIONS)}). Update veilmark."
             )
         if version == 0 and not may_create:
-            raise OptionError(f"There is no ledger in '{self.label}'. Give the right one; veilmark release makes one.")
-        if version < len(schema.MIGRATIONS):
+            raise OptionError(
+                f"There is no ledger in '{self.label}'. Give the right one. {command('release', lead='Make one with')}"
+            )
+        if version < len(schema.MIGRATIONS) and self.read_only:
+            self.version = version
+        elif version < len(schema.MIGRATIONS):
             with self.writing() as connection:
                 schema.migrate(connection)
 
@@ -106,13 +124,16 @@ def connect(where: str | os.PathLike[str], create: bool = False) -> Database:
         try:
             database.prepare(may_create=create)
         except OutputError as error:
-            raise OptionError(str(error)) from None  # Most likely the URL is not right.
+            raise OptionError(template_of(error)) from None  # Most likely the URL is not right.
         return database
+    sweep_parts(place.absolute().parent)
     if create and not place.exists():
         with suppress(FileExistsError):  # Another process may make it meanwhile.
             _make_sqlite(place, None)
     if not place.is_file():
-        raise OptionError(f"There is no ledger '{place}'. Give the right one; veilmark release makes one.")
+        raise OptionError(
+            f"There is no ledger '{place}'. Give the right one. {command('release', lead='Make one with')}"
+        )
     database = _sqlite(place, str(place))
     database.prepare(may_create=False)
     return database
@@ -126,7 +147,7 @@ def exists(where: str | os.PathLike[str]) -> bool:
             with _postgres(place).reading() as connection:
                 return schema.version_of(connection) > 0
         except OutputError as error:
-            raise OptionError(str(error)) from None
+            raise OptionError(template_of(error)) from None
     if not place.exists():
         check_new_file(place)
         return False

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from veilmark.errors import OptionError, OutputError
+from veilmark.scratch import Scratch
 
 
 def check_new_file(path: Path) -> None:
@@ -33,13 +33,13 @@ def new_private_file(path: Path) -> Iterator[Path]:
     """
     target = Path(os.path.realpath(path))
     try:
-        handle, name = tempfile.mkstemp(prefix=".veilmark-", dir=target.parent)
+        scratch = Scratch(target.parent)
+        temporary = scratch.path / "new"
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except (FileNotFoundError, NotADirectoryError):
         raise _no_folder(path, target.parent) from None
     except OSError as error:
         raise _unwritable(path, error) from None
-    os.close(handle)
-    temporary = Path(name)
     try:
         yield temporary
         sync(temporary)
@@ -51,7 +51,7 @@ def new_private_file(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise _unwritable(path, error) from None
     finally:
-        temporary.unlink(missing_ok=True)
+        scratch.close()
 
 
 def _unwritable(path: Path, error: OSError) -> OutputError:
@@ -72,6 +72,12 @@ def sync_all(folder: Path) -> None:
     for path in sorted(folder.rglob("*")):
         sync(path)
     sync(folder)
+
+
+def make_private(folder: Path) -> None:
+    """A folder and all that is in it for the owner alone, whatever the umask says."""
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o700 if path.is_dir() else 0o600)
 
 
 def digest(path: Path) -> str:

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from veilmark.errors import OptionError
 from veilmark.ledger.files import new_private_file
+from veilmark.messages import command
 
 SIZE = 32
 NONCE = 12
@@ -41,7 +42,7 @@ class Key:
         """Read a key file."""
         try:
             with Path(path).open("rb") as file:
-                _refuse_open_to_others(path, os.fstat(file.fileno()).st_mode)
+                refuse_open_to_others(path, os.fstat(file.fileno()).st_mode)
                 content = file.read(LONGEST)
         except FileNotFoundError:
             raise OptionError(
@@ -82,11 +83,12 @@ class Key:
         return HKDF(SHA256(), size, salt=None, info=f"veilmark/1/{purpose}".encode()).derive(self.secret)
 
 
-def _refuse_open_to_others(path: str | os.PathLike[str], mode: int) -> None:
+def refuse_open_to_others(path: str | os.PathLike[str], mode: int) -> None:
+    """A key that others can read is no secret."""
     if os.name == "posix" and mode & OPEN_TO_OTHERS:
         raise OptionError(
-            f"The key file '{path}' is open to other users (mode {stat.S_IMODE(mode):04o}). If nobody else has read it: "
-            f"chmod 600 '{path}'; otherwise then change the key with: veilmark ledger rotate."
+            f"The key file '{path}' is open to other users (mode {stat.S_IMODE(mode):04o}). Close it: chmod 600 "
+            f"'{path}'. If others may have read it, change the key. {command('ledger rotate', lead='Change it with')}"
         )
 
 

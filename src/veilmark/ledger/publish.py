@@ -2,32 +2,34 @@
 
 Copies are written into a hidden folder beside the target. The ledger says `started`; when all copies are on disk,
 `prepared`, with their digests and the secrets; then the folder is renamed; then `published`. A release is done when, and
-only when, the ledger says `published`. What was cut short is finished or undone by `recover`.
+only when, the ledger says `published`. What was cut short is finished or undone by `recover`, which needs the key: a release
+that was prepared is undone only if all its copies are still in the hidden folder, as they were made, and nothing is in the
+target's place. Otherwise they may have left, and it is published, whatever became of them since.
 
-    .veilmark-ID/lock      locked as long as the process lives that publishes
     .veilmark-ID/copies    becomes the target
+    .veilmark-ID/lock      locked as long as the process lives that publishes
 """
 
 from __future__ import annotations
 
 import os
 import platform
-import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from veilmark.errors import OptionError, OutputError, VeilmarkError
-from veilmark.ledger.files import check_new_file, digests, sync, sync_all
+from veilmark.ledger.files import check_new_file, digests, make_private, sync, sync_all
+from veilmark.ledger.hidden import clear_strangers, hidden_folder, is_id, make_hidden_folder, unlocked
 from veilmark.ledger.keys import Key
-from veilmark.ledger.releases import OWN, Release, releases_of
+from veilmark.ledger.releases import OWN, releases_of
+from veilmark.ledger.signing import Signer
 from veilmark.ledger.store import Ledger, OutOfTurnError
-
-ID = re.compile(r"r[0-9a-f]{8}")
+from veilmark.messages import command, param
 
 
 @dataclass
@@ -40,6 +42,8 @@ class Publication:
     public: dict[str, Any]
     secret: dict[str, Any] = field(repr=False)
     digests: dict[str, str] = field(default_factory=dict)
+    commitment: str | None = None
+    """The hash of the entry that fixes who holds which marks."""
     published: bool = False
     """Whether the ledger says so; nothing can stop it then."""
 
@@ -57,36 +61,42 @@ def publishing(
     public: dict[str, Any],
     secret: dict[str, Any],
     release: str | None = None,
+    signer: Signer | None = None,
+    beside: Collection[str] | None = None,
 ) -> Iterator[Publication]:
     """Publish what the block writes as `folder`, all of it or nothing; it is done when the block has been left.
+    `signer` signs what the ledger says of it. `beside` are the releases that this one knows of: where the ledger has others
+    by the time the copies are ready, nothing is published (`OvertakenError`).
 
     Ctrl-C stops it as long as the folder does not have its name. After that it is too late, and changes nothing.
     """
     if set(public) & set(OWN):
         raise ValueError(f"The ledger itself writes {', '.join(OWN)}.")
     ledger.check_key(key)
+    ledger.check_sealed()
     target = check_target(folder)
-    recover(ledger)
+    recover(ledger, key)
+    clear_strangers(target.parent, {release.id for release in ledger.releases()})
     doing = Publication(release or new_release_id(), Path(), target, dict(public), dict(secret))
     place = {"folder": str(target), "host": platform.node()}
-    work = _work(target, doing.release)
-    lock = _make_work(work)
+    work = hidden_folder(target, doing.release)
+    lock = make_hidden_folder(work)
     try:
         doing.folder = work / "copies"
-        doing.folder.mkdir()
-        ledger.append("started", doing.release, {**doing.public, **place})
+        ledger.append("started", doing.release, {**doing.public, **place}, None, key, signer)
         yield doing
         doing.digests = _on_disk(doing.folder)
         body = {**doing.public, **place, "digests": doing.digests}
-        ledger.append("prepared", doing.release, body, doing.secret, key)
+        prepared = ledger.append("prepared", doing.release, body, doing.secret, key, signer, beside)
+        doing.commitment = prepared.hash
         _rename(doing.folder, target)
-        ledger.append("published", doing.release, {"files": len(doing.digests)})
+        ledger.append("published", doing.release, {"files": len(doing.digests)}, None, key, signer)
         doing.published = True
         shutil.rmtree(work, ignore_errors=True)
     except BaseException as error:
         # What cannot be undone now, because the ledger cannot be reached, is undone by the next `recover`.
         with suppress(VeilmarkError, OSError):
-            _settle(ledger, doing.release, target)
+            _settle(ledger, key, doing.release, target, its_own=True)
             doing.published = ledger.release(doing.release).status == "published"
         if not (doing.published and isinstance(error, KeyboardInterrupt | OSError)):
             raise
@@ -99,102 +109,90 @@ def check_target(folder: str | os.PathLike[str]) -> Path:
     target = Path(os.path.realpath(folder))
     check_new_file(Path(folder))
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise OptionError(f"'{folder}' exists already and is not an empty folder. Name a new one with -o.")
+        raise OptionError(
+            f"'{folder}' exists already and is not an empty folder. Name a new one with {param('output')}."
+        )
     return target
 
 
-def recover(ledger: Ledger) -> dict[str, str]:
-    """Finish or undo what was cut short, and say what became of each; releases still in the making are left alone."""
+def recover(ledger: Ledger, key: Key) -> dict[str, str]:
+    """Finish or undo what was cut short, and say what became of each; releases still in the making are left alone, as is a
+    ledger that was changed, or has no seals."""
     settled = {}
-    for name in ledger.unfinished():
+    unfinished = ledger.unfinished() if ledger.is_sealed else []
+    if unfinished and not ledger.verify(key).whole:
+        return {}
+    for name in unfinished:
         target = Path(ledger.release(name).folder)
-        with suppress(OSError, OutOfTurnError), _locked(_work(target, name)) as ours:
+        with suppress(OSError, OutOfTurnError), unlocked(hidden_folder(target, name)) as ours:
             if ours:
-                settled[name] = _settle(ledger, name, target)
+                settled[name] = _settle(ledger, key, name, target)
+    _clear_ended(ledger, key)
     return {name: outcome for name, outcome in settled.items() if outcome}
 
 
-def _settle(ledger: Ledger, name: str, target: Path) -> str:
-    """Publish a release whose folder was renamed already; undo any other. Its lock is held, so nobody else does."""
-    work = _work(target, name)
-    outcome = _outcome(ledger, name, target, work)
+def _clear_ended(ledger: Ledger, key: Key) -> None:
+    """Remove the hidden folders that releases have left behind which have ended."""
+    ended = [r for r in ledger.releases() if r.status != "unfinished" and is_id(r.id)]
+    left = [work for work in (hidden_folder(Path(r.folder), r.id) for r in ended) if work.exists()]
+    if left and ledger.verify(key).whole:
+        for work in left:
+            with suppress(OSError), unlocked(work) as ours:
+                if ours:
+                    shutil.rmtree(work)
+
+
+def _settle(ledger: Ledger, key: Key, name: str, target: Path, its_own: bool = False) -> str:
+    """Publish a release whose folder was renamed already; undo any other. Its lock is held, so nobody else does. `its_own`:
+    the process that writes the copies asks.
+
+    The ledger is told first: as long as the hidden folder is there, it shows whether copies have left it.
+    """
+    work = hidden_folder(target, name)
+    outcome = _outcome(ledger, name, target, work, its_own)
     if outcome == "published":
-        sync(target.parent)
-    if work.exists():
-        shutil.rmtree(work)
+        with suppress(FileNotFoundError):
+            sync(target.parent)
     if outcome:
-        ledger.append(outcome, name, {"recovered": True})
+        ledger.append(outcome, name, {"recovered": True}, key=key)
+    shutil.rmtree(work, ignore_errors=True)
     return outcome
 
 
-def _outcome(ledger: Ledger, name: str, target: Path, work: Path) -> str:
+def _outcome(ledger: Ledger, name: str, target: Path, work: Path, its_own: bool) -> str:
     """What is to become of a release; nothing where it has ended, or where only another computer can tell.
 
-    Where its folders cannot be seen, another computer or container may still be at work, unless it was surely this one.
+    Where its hidden folder cannot be seen, another computer or container may still be at work, unless it was surely this
+    one. Copies that were prepared and are not in the hidden folder any more may be in somebody's hands, so that they must
+    stay traceable, even if they are no longer where they were put or as they were, and whatever somebody has put in their
+    place.
     """
     for release in releases_of(ledger.entries(release=name)):
         if release.status == "unfinished" and release.folder == str(target):
-            if _was_renamed(release, work):
-                return "published"
-            if work.exists() or (ledger.database.is_local and release.host == platform.node()):
+            prepared = any(entry.kind == "prepared" for entry in release.history)
+            if prepared and work.exists():
+                never_left = _holds(work / "copies", release.digests) and (its_own or _is_free(target))
+                return "aborted" if never_left else "published"
+            if work.exists() or (not prepared and ledger.database.is_local and release.host == platform.node()):
                 return "aborted"
+            if prepared and _holds(target, release.digests):
+                return "published"
     return ""
 
 
-def _was_renamed(release: Release, work: Path) -> bool:
-    prepared = any(entry.kind == "prepared" for entry in release.history)
-    if not prepared or (work / "copies").exists():
-        return False
-    return Path(release.folder).is_dir() and digests(Path(release.folder)) == release.digests
+def _holds(folder: Path, expected: dict[str, str]) -> bool:
+    """Whether the copies are in a folder, all of them as they were made, and nothing else."""
+    return folder.is_dir() and digests(folder) == expected
 
 
-def _work(target: Path, release: str) -> Path:
-    """Made from a checked id, never from what an entry says, since it will be removed."""
-    if not ID.fullmatch(release):
-        raise OptionError(f"'{release}' is not the id of a release, which looks like r0123abcd.")
-    return target.parent / f".veilmark-{release}"
-
-
-def _make_work(work: Path) -> int:
-    """The hidden folder, for its owner alone, and the lock in it."""
-    try:
-        work.mkdir(mode=0o700)
-        lock = os.open(work / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise OutputError(f"'{work.parent}' cannot be written to: {error.strerror}. Check its permissions.") from None
-    _try_lock(lock)
-    return lock
-
-
-@contextmanager
-def _locked(work: Path) -> Iterator[bool]:
-    """Whether nobody is at work there, and nobody will be within the block."""
-    try:
-        lock = os.open(work / "lock", os.O_RDWR)
-    except FileNotFoundError:
-        yield True
-        return
-    try:
-        yield _try_lock(lock)
-    finally:
-        os.close(lock)
-
-
-def _try_lock(lock: int) -> bool:
-    """Locks end with the process that holds them, however it ends."""
-    try:
-        import fcntl
-    except ImportError:
-        raise OptionError("Releases can be published on Linux and macOS only, for want of file locks.") from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+def _is_free(target: Path) -> bool:
+    """Whether no copies were put there: at most the empty folder that may have been there before."""
+    return not os.path.lexists(target) or (target.is_dir() and not any(target.iterdir()))
 
 
 def _on_disk(folder: Path) -> dict[str, str]:
     try:
+        make_private(folder)
         sync_all(folder)
         return digests(folder)
     except OSError as error:
@@ -209,4 +207,6 @@ def _rename(copies: Path, target: Path) -> None:
         sync(target.parent)
         sync(copies.parent)
     except OSError as error:
-        raise OutputError(f"'{target}' cannot be written: {error.strerror}. See: veilmark ledger list.") from None
+        raise OutputError(
+            f"'{target}' cannot be written: {error.strerror}. {command('ledger list', lead='See')}"
+        ) from None

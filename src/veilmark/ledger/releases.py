@@ -15,7 +15,8 @@ OWN = ("folder", "host", "digests")
 
 @dataclass(frozen=True)
 class Release:
-    """One release: what its maker wrote of it, its folder, its files' digests, and the entries that tell of it."""
+    """One release as the ledger knows it: what its maker wrote of it, its folder, its files' digests, and the entries
+    that tell of it."""
 
     id: str
     status: str
@@ -25,6 +26,14 @@ class Release:
     host: str
     digests: dict[str, str]
     history: tuple[Entry, ...]
+
+    def __repr__(self) -> str:
+        return f"Release({self.id}, {self.status} {self.time}: {', '.join(self.recipients)})"
+
+    @property
+    def is_out(self) -> bool:
+        """Whether its copies may be in somebody's hands: they were ready, and the release was not undone."""
+        return self.status != "aborted" and any(entry.kind == "prepared" for entry in self.history)
 
     @property
     def recipients(self) -> list[str]:

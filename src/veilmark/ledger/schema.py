@@ -26,6 +26,15 @@ WRAPPED = Table(
     Column("key_id", Text),
     Column("wrapped", LargeBinary),
 )
+SEALS = Table(
+    "veilmark_seals",
+    _metadata,
+    Column("entry", Integer, primary_key=True, autoincrement=False),
+    Column("seal_key", Text),
+    Column("mac", LargeBinary),
+    Column("signer", Text),
+    Column("signature", LargeBinary),
+)
 SCHEMA = Table("veilmark_schema", _metadata, Column("version", Integer))
 
 
@@ -65,6 +74,16 @@ def _guards(connection: Connection) -> None:
     connection.exec_driver_sql("CREATE INDEX veilmark_entries_release ON veilmark_entries (release)")
 
 
+def _seals(connection: Connection) -> None:
+    """A seal and a signature for each entry, outside the chain: a new key seals all entries anew."""
+    blob = "BLOB" if connection.dialect.name == "sqlite" else "BYTEA"
+    connection.exec_driver_sql(
+        "CREATE TABLE veilmark_seals (entry INTEGER PRIMARY KEY REFERENCES veilmark_entries, seal_key TEXT NOT NULL, "
+        f"mac {blob} NOT NULL, signer TEXT, signature {blob})"
+    )
+    connection.exec_driver_sql(_SQLITE_SEALS if connection.dialect.name == "sqlite" else _POSTGRES_SEALS)
+
+
 _REFUSAL = "entries of a ledger are never changed or removed"
 _SQLITE_GUARDS = (
     *(
@@ -87,6 +106,26 @@ _POSTGRES_GUARDS = (
     "CREATE TRIGGER veilmark_keep_keys BEFORE DELETE OR TRUNCATE ON veilmark_wrapped_keys "
     "FOR EACH STATEMENT EXECUTE FUNCTION veilmark_refuse()",
 )
+_SQLITE_SEALS = (
+    f"CREATE TRIGGER veilmark_keep_seals BEFORE DELETE ON veilmark_seals BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END"
+)
+_POSTGRES_SEALS = (
+    "CREATE TRIGGER veilmark_keep_seals BEFORE DELETE OR TRUNCATE ON veilmark_seals "
+    "FOR EACH STATEMENT EXECUTE FUNCTION veilmark_refuse()"
+)
+SQLITE_GUARDS = frozenset((*_SQLITE_GUARDS, _SQLITE_SEALS))
+"""The triggers of a ledger in SQLite, as they were made."""
+GUARDS = frozenset(
+    (
+        ("veilmark_no_change", ENTRIES.name),
+        ("veilmark_keep_keys", WRAPPED.name),
+        ("veilmark_keep_seals", SEALS.name),
+    )
+)
+"""Those in PostgreSQL, and their tables."""
 
-MIGRATIONS: list[Callable[[Connection], None]] = [_tables, _guards]
+MIGRATIONS: list[Callable[[Connection], None]] = [_tables, _guards, _seals]
 """A step a version, oldest first. A step that was shipped is never edited: a new one is added."""
+
+SEALED = 3
+"""From this version on there is a table of seals."""

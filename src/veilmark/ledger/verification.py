@@ -9,11 +9,15 @@ from typing import Any
 
 from veilmark.ledger.files import digest
 from veilmark.ledger.releases import Release
+from veilmark.readable import Readable
 
 
 @dataclass(frozen=True)
-class Verification:
+class Verification(Readable):
     """How many entries are sound and, where something is not, at which entry and what; `head` is the last hash.
+
+    `sealed` entries carry the seal of the key (None: the key was not given), `signed` ones an operator's signature. `lacks`
+    says what a ledger of an older veilmark cannot show. `anchors` are those that were compared.
 
     Of the published files, `files` were compared; those `changed` are not as they were published, those `missing` are no
     longer in their place, which is no fault: copies may be given away.
@@ -27,6 +31,10 @@ class Verification:
     files: int | None = None
     changed: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    sealed: int | None = None
+    signed: int = 0
+    lacks: str | None = None
+    anchors: tuple[dict[str, Any], ...] = ()
 
     @property
     def whole(self) -> bool:
@@ -52,6 +60,10 @@ class Verification:
             "files": self.files,
             "changed": list(self.changed),
             "missing": list(self.missing),
+            "sealed": self.sealed,
+            "signed": self.signed,
+            "lacks": self.lacks,
+            "anchors": list(self.anchors),
         }
 
 

@@ -129,6 +129,7 @@ def link_boxes(
         none,
         total(home[home >= 0], people.size[home >= 0], len(both)),
         home,
+        local=True,
         places=tuple(_places(*each) for each in zip(both.read, domains, numeric, strict=True)),
     )
 

@@ -14,7 +14,7 @@ import hashlib
 import hmac
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal, cast
@@ -25,6 +25,9 @@ from veilmark.errors import OptionError
 
 Kind = Literal["nuida", "tardos", "random"]
 KINDS: tuple[Kind, ...] = ("nuida", "tardos", "random")
+
+RESERVE = 0.25
+"""A release that is to name one leaker does so if this share of the classes is left out or says nothing."""
 
 _ONE = 2.0**32  # probabilities are whole multiples of 1/_ONE, so that comparing 32 random bits is exact
 _TARDOS_POINTS = 64
@@ -51,15 +54,21 @@ class Code:
         return {"kind": self.kind, "coalition": self.coalition, "length": self.length, "withheld": self.withheld}
 
 
-def make_code(key: bytes, kind: str, coalition: int, length: int, share_withheld: float = 0.5) -> Code:
-    """The code of a key; a recipient gets all but `share_withheld` of the classes, on average."""
+Numbers = Callable[[str], np.ndarray]
+"""Keyed random numbers of the classes of a code, 64 bits each, for a purpose."""
+
+
+def make_code(key: bytes | Numbers, kind: str, coalition: int, length: int, share_withheld: float = 0.5) -> Code:
+    """The code of a key, or of keyed numbers of its classes; a recipient gets all but `share_withheld` of the classes, on
+    average."""
     if length < 0:
         raise OptionError(f"A code needs a length of 0 or more, not {length}.")
     points, weights = distribution(kind, coalition, share_withheld)
     share = (np.arange(length) + 0.5) / max(length, 1)
     # Each point gets its due number of classes (a random number would only add variance); the key says which ones.
     nth = np.searchsorted(np.round(np.cumsum(weights), 12), share).clip(max=len(points) - 1)
-    order = np.argsort(stream(key, "order", length, "<u8"), kind="stable")
+    numbers = stream(key, "order", length, "<u8") if isinstance(key, bytes) else key("order")
+    order = np.argsort(numbers, kind="stable")
     p = np.empty(length)
     p[order] = np.round(points[nth] * _ONE) / _ONE
     return Code(cast(Kind, kind), coalition, p)
@@ -115,14 +124,16 @@ def _lean(points: np.ndarray, weights: np.ndarray, share_withheld: float) -> np.
     return leant
 
 
-def bits(key: bytes, names: Sequence[str], code: Code) -> np.ndarray:
-    """Row i: which cover classes recipient i's copy holds. A row depends on the key and the name alone."""
+def bits(key: bytes | Numbers, names: Sequence[str], code: Code) -> np.ndarray:
+    """Row i: which cover classes recipient i's copy holds. A row depends on the key, or the keyed numbers of the classes,
+    and the name alone."""
     if len(set(names)) < len(names):
         raise OptionError("Two recipients have the same name. Give each a name of its own.")
     limit = (code.p * _ONE).astype(np.uint64)
     held = np.empty((len(names), code.length), dtype=bool)
     for row, name in zip(held, names, strict=True):
-        np.less(stream(key, f"bits {name}", code.length, "<u4"), limit, out=row)
+        own = stream(key, f"bits {name}", code.length, "<u4") if isinstance(key, bytes) else key(f"bits {name}") >> 32
+        np.less(own, limit, out=row)
     return held
 
 
@@ -142,7 +153,7 @@ def stream(key: bytes, label: str, count: int, kind: str) -> np.ndarray:
 # A leaker's evidence, -ln p, grows with the length m of the code as A·t² + B·t ± G·t, t = √m/c: the best of the coalition
 # against the worst of the ways to mix, by simulation with 30 recipients (docs/codes.md). For 1, for 2, for 3 and more.
 _GROWTH: dict[str, tuple[tuple[float, float, float], ...]] = {
-    "nuida": ((0.69, 0.0, 0.3), (0.84, 0.2, 0.55), (0.43, 1.6, 0.82)),
+    "nuida": ((0.69, 0.0, 0.3), (0.88, 0.45, 0.63), (0.78, 1.2, 0.98)),
     "tardos": ((0.41, 0.0, 0.52), (0.54, 0.1, 0.7), (0.4, 1.1, 0.86)),
 }
 
@@ -183,8 +194,15 @@ def needed_length(
     slope = b - g * NormalDist().inv_cdf(power)
     t = (math.sqrt(slope**2 + 4 * a * _demand(recipients, false_accusation)) - slope) / (2 * a)
     leaning = 1 + 10 * (0.5 - share_withheld) ** 2  # more classes, of which fewer are withheld
-    thinning = (1 + 1.5 * deletions) / (1 - deletions)
+    thinning = (1 + 2.5 * deletions) / (1 - deletions)
     return Needed(cast(Kind, kind), math.ceil((t * coalition) ** 2 * leaning * thinning))
+
+
+def release_length(recipients: int, coalition: int, false_accusation: float) -> Needed:
+    """The code of a release, and its length: with a reserve where one leaker is to be found, who may drop classes or change
+    values. A code for more has it in its length already, against mixing."""
+    reserve = RESERVE if coalition == 1 else 0.0
+    return needed_length(recipients, coalition, false_accusation, deletions=reserve)
 
 
 def coalition_withstood(
@@ -203,7 +221,8 @@ def coalition_withstood(
 
 
 def _demand(recipients: int, false_accusation: float) -> float:
-    """-ln p at which one is named: all recipients are tested, by decoys and by covers, and beside each other."""
+    """-ln p at which one is named: all recipients are tested, by decoys and by covers. The more there are, the harder it is
+    to find the others of a coalition among them."""
     return math.log(2 * recipients / false_accusation) + max(0.0, math.log(recipients / 30))
 
 

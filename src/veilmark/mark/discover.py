@@ -21,6 +21,9 @@ from veilmark.domain import Domain
 from veilmark.hierarchy import Levels
 from veilmark.veil.recoding import Recoding
 
+SAYS = 4.0
+"""What a column says about others counts for so much more than that it has few labels."""
+
 
 @dataclass(frozen=True, eq=False)
 class Linked:
@@ -45,6 +48,16 @@ class Linked:
     """For each quasi-identifier that holds numbers, where its labels stand between the least (0) and the largest (1)."""
     lost: np.ndarray | None = None
     """The persons of each class whose records are suppressed, where records are not persons."""
+    local: bool = False
+    """Whether each class has labels of its own, as in a local recoding."""
+    allowed: np.ndarray | None = None
+    """A mask of the classes that decoys may come from; None: those that are riskier than any released one."""
+    given_up: np.ndarray | None = None
+    """A mask of the classes that nobody gets so that decoys can be drawn from them."""
+    partner: np.ndarray | None = None
+    """Of a class that was given up so that decoys blend in, the like one whose values its decoys take; else -1."""
+    weights: tuple[float, ...] = ()
+    """How much each quasi-identifier says about the other columns, beside what it says by itself."""
 
     def __len__(self) -> int:
         return len(self.published)
@@ -60,9 +73,20 @@ class Linked:
         """How many released classes link to nobody: the population lacks some of the source's persons."""
         return int(((self.published > 0) & (self.population == 0)).sum())
 
+    @property
+    def source(self) -> np.ndarray:
+        """The source's records of each class."""
+        return self.published + self.suppressed
+
+    @property
+    def told_codes(self) -> np.ndarray:
+        """The labels of the classes; none where nobody has told them."""
+        return self.codes if self.codes.shape[1] == len(self) else self.codes[:0]
+
     def found(self, k: int) -> np.ndarray:
-        """A mask of the paper's candidates, members of the source among them."""
-        return (self.published == 0) & (self.population >= k) & (self.population < self.min_link)
+        """A mask of the candidates, members of the source among them: the paper's, or those that are allowed."""
+        fits = self.population < self.min_link if self.allowed is None else self.allowed
+        return (self.published == 0) & (self.population >= k) & fits
 
     def candidates(self, k: int) -> np.ndarray:
         """A mask of the candidates that leave k persons who can serve as decoys.
@@ -73,13 +97,15 @@ class Linked:
             return self.found(k) & (self.suppressed == 0)
         return self.found(k) & (self.outside >= k)
 
-    def without(self, chosen: np.ndarray) -> Linked:
-        """The same with some more classes suppressed; who can serve as decoys is to be looked up again."""
+    def without(self, chosen: np.ndarray, guess: bool = False) -> Linked:
+        """The same with some more classes suppressed; who can serve as decoys is to be looked up again. With `guess`, it is
+        taken to be as it was said before."""
         published, suppressed = self.published.copy(), self.suppressed.copy()
         published[chosen] = 0
         suppressed[chosen] = self.published[chosen]
         lost = None if self.lost is None else np.where(self.published > published, suppressed, self.lost)
-        return replace(self, published=published, suppressed=suppressed, lost=lost, outside=None)
+        outside = self.outside if guess else None
+        return replace(self, published=published, suppressed=suppressed, lost=lost, outside=outside)
 
     def multiples(self) -> np.ndarray:
         """How many times riskier each class is than the riskiest released one: min_link/size."""
@@ -101,19 +127,21 @@ class Linked:
         ]
         return [list(row) for row in zip(*columns, strict=True)]
 
-    # Distances: squared Euclid for numbers, whose range is 1; 0 or 1 for all else.
-
-    def apart(self, one: int, others: np.ndarray) -> np.ndarray:
-        """The squared distance of a class to each of some others."""
+    def unlike(self, one: int, others: np.ndarray) -> np.ndarray:
+        """How unlike a class each of some others is, so that values borrowed from a like one fit: a column counts for more
+        the fewer labels it has, and the more it says about the other columns."""
         distance = np.zeros(len(others))
-        for codes, places in zip(self.codes, self._places, strict=True):
+        weights = self.weights or (0.0,) * len(self.codes)
+        for codes, labels, places, weight in zip(self.codes, self.labels, self._places, weights, strict=True):
             differs = (codes[others] != codes[one]).astype(float)
-            step = places[codes[others]] - places[codes[one]]
-            distance += np.where(np.isnan(step), differs, step**2)
+            step = np.abs(places[codes[others]] - places[codes[one]])
+            by_itself = 1 / np.log2(max(len(labels), 2))
+            distance += (by_itself + SAYS * weight) * np.where(np.isnan(step), differs, step)
         return distance
 
     def strangeness(self, chosen: np.ndarray) -> np.ndarray:
-        """The mean squared distance of each of some classes to the records of the release."""
+        """The mean squared distance of each of some classes to the records of the release: squared Euclid for numbers, whose
+        range is 1; 0 or 1 for all else."""
         distance = np.zeros(len(chosen))
         for codes, places in zip(self.codes, self._places, strict=True):
             share = np.bincount(codes, weights=self.published, minlength=len(places)) / max(self.published.sum(), 1)

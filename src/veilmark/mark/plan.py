@@ -7,95 +7,50 @@ a coin of its own.
 
 from __future__ import annotations
 
-import math
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from veilmark.errors import OptionError
-from veilmark.mark.code import Code, bits, derive, make_code, needed_length, stream
+from veilmark.mark.code import Code, bits, derive, make_code, release_length, stream
 from veilmark.mark.discover import Linked
+from veilmark.mark.draw import ClassDraw
+from veilmark.mark.marking import CopyMarking, Strategy
+from veilmark.mark.pool import candidate_pool, in_range, room, sizes_like, smallest_class
+from veilmark.mark.strata import Lost, lost_by_label, stratified
+from veilmark.messages import param
 
-Strategy = Literal["size", "random", "risk"]
-
-SPARE = 1.5
-"""Where classes are suppressed for the sake of decoys, so many times as many candidates as needed are sought: some of their
-persons may not be told from others."""
-
-
-@dataclass(frozen=True)
-class Marking:
-    """What is asked for.
-
-    Each recipient gets `decoys` classes of its own, with `risk` times the release's highest risk. Either `covers` real
-    classes are kept for each recipient alone (the paper), or a code withholds classes so that `collusion` recipients
-    together cannot hide (one of them is found). `strategy` says which classes are withheld: small ones, random ones or
-    risky ones; at most the share `budget` of all classes. Where the release is a biased sample of the population, decoys
-    come from the share `near` of their pool that is nearest to it.
-    """
-
-    recipients: tuple[str, ...]
-    k: int
-    decoys: int = 3
-    covers: int = 0
-    collusion: int | None = None
-    false_accusation: float = 1e-6
-    risk: tuple[float, float] = (1.1, 1.5)
-    strategy: Strategy = "size"
-    budget: float = 0.5
-    near: float = 1.0
-
-    def __post_init__(self) -> None:
-        names = self.recipients
-        twice = [name for i, name in enumerate(names) if name in names[:i]]
-        if not names or any(not name.strip() for name in names):
-            raise OptionError("Name at least one recipient: --recipients ada,bob.")
-        if twice:
-            raise OptionError(f"The recipient '{twice[0]}' is named twice. Give each a name of its own.")
-        if self.decoys < 0 or self.covers < 0:
-            raise OptionError("The numbers of decoy and cover classes must be 0 or more.")
-        if not (self.decoys or self.covers or self.collusion):
-            raise OptionError("Nothing would tell the copies apart. Ask for --decoys, --covers or --collusion.")
-        if self.covers and self.collusion:
-            raise OptionError("Give --covers or --collusion, not both: they are two ways to hide decoys.")
-        if self.collusion is not None and not 1 <= self.collusion <= len(names):
-            raise OptionError(
-                f"A coalition has 1 to {len(names)} members, as there are {len(names)} recipients, not {self.collusion}."
-            )
-        if not 0 < self.false_accusation < 1:
-            raise OptionError(
-                f"The probability of a false accusation must lie between 0 and 1, not {self.false_accusation:g}. Try 1e-6."
-            )
-        if not 0 < self.risk[0] <= self.risk[1]:
-            raise OptionError(
-                f"The risk range must rise from above 0, such as 1.1:1.5, not {self.risk[0]}:{self.risk[1]}."
-            )
-        if not 0 < self.budget <= 1:
-            raise OptionError(
-                f"The budget is the share of classes that may be withheld, above 0 to 1, not {self.budget:g}."
-            )
-        if not 0 < self.near <= 1:
-            raise OptionError(f"--near is a share of the candidates, above 0 to 1, not {self.near:g}.")
+if TYPE_CHECKING:
+    from veilmark.mark.rowmarks import RowMarks
 
 
 @dataclass(frozen=True, eq=False)
 class Marks:
     """Who gets what. `pool` are the classes that decoys were drawn from, `decoys[i]` those of recipient i and `sizes[i]` how
-    many records each has. `patterns[i]` are the released classes whose other values they take, where these must be as
-    diverse as those. `covers` are the classes that not everybody gets, `holds[i, j]` says whether recipient i gets cover j;
-    `code` says by which chances."""
+    many records each has. `patterns[i]` are the classes whose other values they take, all of them; -1 for those that borrow
+    from single records. `covers` are the classes that not everybody gets, `holds[i, j]` says whether recipient i gets cover
+    j; `code` says by which chances, `cover_key` is what they are drawn by. `rows` are the single records that not everybody
+    gets."""
 
-    marking: Marking
+    marking: CopyMarking
     linked: Linked = field(repr=False)
     pool: np.ndarray
     decoys: tuple[np.ndarray, ...]
     sizes: tuple[np.ndarray, ...]
-    patterns: tuple[np.ndarray, ...] | None
+    patterns: tuple[np.ndarray, ...]
     covers: np.ndarray
     holds: np.ndarray
     code: Code | None
+    rows: RowMarks | None = None
+    cover_key: bytes = field(default=b"", repr=False)
+
+    def rows_withheld(self, recipient: int) -> int:
+        """How many single records a recipient does not get, beside whole classes."""
+        return 0 if self.rows is None else len(self.rows.withheld(recipient))
 
     def withheld(self, recipient: int) -> np.ndarray:
         """The classes that a recipient does not get."""
@@ -118,13 +73,30 @@ class Marks:
         names = len(self.marking.recipients)
         return names if self.code is None else min(max(self.code.coalition, 2), names)
 
+    def lost(self) -> dict[str, dict[str, Lost]]:
+        """What copies lack of each group of persons."""
+        return lost_by_label(self.linked, [self.lacking(i) for i in range(len(self.decoys))])
+
+    def lacking(self, recipient: int) -> np.ndarray:
+        """How many records of each class a recipient does not get: whole classes, and single records."""
+        gone = np.zeros(len(self.linked), dtype=np.int64)
+        gone[self.withheld(recipient)] = self.linked.published[self.withheld(recipient)]
+        if self.rows is not None:
+            gone += np.bincount(self.rows.owner[~self.rows.holds[recipient]], minlength=len(gone))
+        return gone
+
     def cost(self) -> dict[str, Any]:
         """What the marks cost, as a dry run shows it."""
         published = self.linked.published
-        records = [int(published[self.withheld(i)].sum()) for i in range(len(self.decoys))]
+        names = range(len(self.decoys))
+        records = [int(published[self.withheld(i)].sum()) + self.rows_withheld(i) for i in names]
+        lost = self.lost()
         return {
+            "lost": {column: {name: of.to_dict() for name, of in labels.items()} for column, labels in lost.items()},
+            "most_lost": most_lost(lost).share if lost else 0.0,
             "pool": len(self.pool),
             "covers": len(self.covers),
+            "row_marks": 0 if self.rows is None else len(self.rows),
             "withheld_share": max(records, default=0) / max(int(published.sum()), 1),
             "seen_once": self.seen_once,
             "compared": self.compared,
@@ -151,31 +123,46 @@ class Marks:
 
 
 def plan_marks(
-    linked: Linked, marking: Marking, key: bytes, whole: bool = False, why: Callable[[], str] = str
+    linked: Linked,
+    marking: CopyMarking,
+    key: bytes,
+    whole: bool = False,
+    why: Callable[[], str] = str,
+    cover_key: bytes | None = None,
+    pool: np.ndarray | None = None,
 ) -> Marks:
     """Draw decoys and covers; what the data cannot carry is refused, with the most that they can.
 
-    `whole`: a decoy class takes the other values of a released class, all of them, so that it is as diverse. `why` says,
-    where there are too few candidates, what may be the cause.
+    Covers by a code follow from `cover_key` (without it, from `key`) and the labels of the classes alone: under the same
+    one, a recipient has the same classes and lacks the same in release after release, so that comparing its own copies shows
+    nothing, and what is in all of them is marked as each is. Covers kept for one recipient alone stay only where the same
+    classes are released to the same recipients. `whole`: a decoy class takes the other values of a released
+    class, all of them, so that it is as diverse. `why` says, where there are too few candidates, what may be the cause.
+    `pool` are the classes to draw decoys from, if not all that can serve.
     """
-    pool = decoy_pool(linked, marking, why)
-    drawn = _draw_decoys(pool, marking, key)
-    covers, holds, code = _by_code(linked, marking, key) if marking.collusion else _alone(linked, marking, key)
-    marks = Marks(marking, linked, pool, drawn, (), None, covers, holds, code)
-    if whole:
-        patterns = tuple(_patterns(marks, i) for i in range(len(drawn)))
-        return replace(marks, patterns=patterns, sizes=tuple(linked.published[of] for of in patterns))
+    pool = decoy_pool(linked, marking, why) if pool is None else pool
+    drawn = draw_decoys(pool, marking, key)
+    cover_key = cover_key or key
+    if not marking.collusion:
+        cover_key = derive(cover_key, _shared_out(linked, marking))
+    covers, holds, code = draw_covers(linked, marking, cover_key)
+    marks = Marks(marking, linked, pool, drawn, (), (), covers, holds, code, cover_key=cover_key)
+    check_lost(marks)
     names = marking.recipients
-    sizes = [sizes_like(linked, room(linked)[of], derive(key, f"sizes {names[i]}")) for i, of in enumerate(drawn)]
-    return replace(marks, sizes=tuple(sizes))
+    patterns = tuple(_patterns(marks, i, whole) for i in range(len(drawn)))
+    keys = [derive(key, f"sizes {name}") for name in names]
+    sizes = [_sizes(linked, *of) for of in zip(drawn, patterns, keys, strict=True)]
+    return replace(marks, patterns=patterns, sizes=tuple(sizes))
 
 
-def room(linked: Linked) -> np.ndarray:
-    """The persons of each class who can serve as decoys."""
-    return linked.population if linked.outside is None else linked.outside
+def _sizes(linked: Linked, classes: np.ndarray, patterns: np.ndarray, key: bytes) -> np.ndarray:
+    """How many records each decoy class has: as many as the class whose values it takes, or as usual."""
+    alone = sizes_like(linked, classes, room(linked)[classes], stream(key, "sizes", len(classes), "<u8"))
+    sizes: np.ndarray = np.where(patterns >= 0, linked.source[patterns], alone)
+    return sizes
 
 
-def decoy_pool(linked: Linked, marking: Marking, why: Callable[[], str] = str) -> np.ndarray:
+def decoy_pool(linked: Linked, marking: CopyMarking, why: Callable[[], str] = str) -> np.ndarray:
     """The classes that decoys are drawn from; there must be enough for all recipients."""
     pool = candidate_pool(linked, marking)
     if len(pool) < marking.decoys * len(marking.recipients):
@@ -183,124 +170,152 @@ def decoy_pool(linked: Linked, marking: Marking, why: Callable[[], str] = str) -
     return pool
 
 
-def candidate_pool(linked: Linked, marking: Marking) -> np.ndarray:
-    """The candidates within the risk range that can be as large as a released class, the nearest ones of them if asked."""
-    pool = np.flatnonzero(_in_range(linked, marking) & (room(linked) >= _smallest(linked)))
-    if marking.near == 1:
-        return pool
-    order = np.argsort(linked.strangeness(pool), kind="stable")
-    return np.sort(pool[order[: math.ceil(marking.near * len(pool))]])
-
-
-def _in_range(linked: Linked, marking: Marking) -> np.ndarray:
-    """A mask of the candidates within the risk range."""
-    multiple = linked.multiples()
-    low, high = marking.risk
-    return linked.candidates(marking.k) & (multiple >= low) & (multiple <= high)
-
-
-def _smallest(linked: Linked) -> int:
-    """The records of the smallest released class."""
-    return int(linked.published[linked.published > 0].min(initial=1 << 62))
-
-
-def riskiest(linked: Linked, marking: Marking, allowance: int) -> np.ndarray:
-    """The released classes to be suppressed as well so that there are decoys enough: those that link to the fewest persons,
-    as few as will do, with at most so many records. One unlucky class may keep all candidates out. Empty where there are
-    enough, or where it does not help."""
-    needed = math.ceil(SPARE * marking.decoys * len(marking.recipients))
-    released = np.flatnonzero((linked.published > 0) & (linked.population > 0))
-    order = released[np.argsort(linked.population[released], kind="stable")]
-    records = np.append(0, np.cumsum(linked.published[order]))
-    steps = np.flatnonzero(np.diff(linked.population[order], prepend=-1))
-    for step in steps[records[steps] <= allowance]:
-        if len(candidate_pool(linked.without(order[:step]), marking)) >= needed:
-            return order[:step]
-    return order[:0]
-
-
-def _too_few(linked: Linked, marking: Marking, found: int, anywhere: int, why: Callable[[], str]) -> str:
-    names, low, high = len(marking.recipients), *marking.risk
+def _too_few(linked: Linked, marking: CopyMarking, found: int, anywhere: int, why: Callable[[], str]) -> str:
+    names = len(marking.recipients)
     most = found // names
     carried = f"{most} for each of {names} recipients" if most else f"1 for each of {found} recipients"
-    multiples = linked.multiples()[linked.candidates(marking.k)]
-    reach = f" The candidates' risks are {multiples.min():.2f} to {multiples.max():.2f} times." if anywhere else ""
-    near = f", and of these --near keeps {marking.near:.0%}" if marking.near < 1 else ""
+    near = f", and of these {param('near')} keeps {marking.near:.0%}" if marking.near < 1 else ""
     cause = "" if anywhere >= marking.decoys * names else why()
     return (
-        f"{marking.decoys * names:,} decoy classes are needed, and the population has {found:,} that can serve with {low:g} "
-        f"to {high:g} times the release's highest risk ({anywhere:,} with any){near}.{reach} It can carry "
-        f"{carried if found else 'none'}. {cause or _remedy(linked, marking)}"
+        f"{marking.decoys * names:,} decoy classes are needed, and the population has {found:,} that can serve"
+        f"{_risks(linked, marking, anywhere, near)} It can carry {carried if found else 'none'}. "
+        f"{cause or _remedy(linked, marking)}"
     )
 
 
-def _remedy(linked: Linked, marking: Marking) -> str:
+def _risks(linked: Linked, marking: CopyMarking, anywhere: int, near: str) -> str:
+    """Which risks decoys are to have, and which the candidates have."""
+    if marking.risk is None:
+        return f"{near}."
+    low, high = marking.risk
+    multiples = linked.multiples()[linked.candidates(marking.k)]
+    reach = f" The candidates' risks are {multiples.min():.2f} to {multiples.max():.2f} times." if anywhere else ""
+    return f" with {low:g} to {high:g} times the release's highest risk ({anywhere:,} with any){near}.{reach}"
+
+
+def _remedy(linked: Linked, marking: CopyMarking) -> str:
     """What to do where candidates are too few. A record of a decoy class is a person: where persons have many records, it is
     often their number that excludes candidates, and not their risk."""
-    small = int((_in_range(linked, marking) & (room(linked) < _smallest(linked))).sum())
-    wider = "Widen --risk, ask for fewer decoys, allow more suppression, or use a larger population."
+    candidates = in_range(linked, marking)
+    small = int((candidates & (room(linked) < smallest_class(linked))).sum())
+    widen = "Ask" if marking.risk is None else f"Widen {param('risk')} or leave it out, ask"
+    wider = f"{widen} for fewer decoys, allow more suppression, or use a larger population."
     if not small:
         return wider
     said = (
-        f"{small:,} more have such a risk, but fewer persons who can serve than the smallest released class has records "
-        f"({_smallest(linked):,}), and every record of a decoy class is another person."
+        f"{small:,} more could serve, but have fewer persons who can than the smallest released class has records "
+        f"({smallest_class(linked):,}), and every record of a decoy class is another person."
     )
-    enough = 2 * small > int(_in_range(linked, marking).sum())
+    enough = 2 * small > int(candidates.sum())
     return f"{said} {'Use a larger population, or a table with fewer records a person.' if enough else wider}"
 
 
-def _draw_decoys(pool: np.ndarray, marking: Marking, key: bytes) -> tuple[np.ndarray, ...]:
+def draw_decoys(pool: np.ndarray, marking: CopyMarking, key: bytes) -> tuple[np.ndarray, ...]:
+    """Each recipient's classes of the pool, in the pool's order."""
     order = pool[keyed_order(key, "decoys", len(pool))]
     size = marking.decoys
     return tuple(np.sort(order[i * size : (i + 1) * size]) for i in range(len(marking.recipients)))
 
 
-def _alone(linked: Linked, marking: Marking, key: bytes) -> tuple[np.ndarray, np.ndarray, None]:
+def draw_covers(linked: Linked, marking: CopyMarking, key: bytes) -> tuple[np.ndarray, np.ndarray, Code | None]:
+    """The classes that not everybody gets, who gets them, and the code, if it is by one."""
+    return (_by_code if marking.collusion else _alone)(linked, marking, key)
+
+
+def _alone(linked: Linked, marking: CopyMarking, key: bytes) -> tuple[np.ndarray, np.ndarray, None]:
     """Classes kept for one recipient alone."""
     names, size = len(marking.recipients), marking.covers
-    ranked = _ranked(linked, marking.strategy, key)
-    room = int(marking.budget * len(ranked))
+    classes = int((linked.published > 0).sum())
+    room = int(marking.budget * classes)
     if names * size > room:
         raise OptionError(
-            f"{size} cover classes for each of {names} recipients withhold {names * size:,} of {len(ranked):,} classes, "
+            f"{size} cover classes for each of {names} recipients withhold {names * size:,} of {classes:,} classes, "
             f"more than the budget of {marking.budget:.0%} allows. At most {room // names} each are possible: lower "
-            "--covers, or raise --budget."
+            f"{param('covers')}, or raise {param('budget')}."
         )
-    covers = ranked[: names * size]
-    covers = covers[keyed_order(key, "covers", len(covers))]
+    covers, draw = _withheld_classes(linked, marking.strategy, names * size, key)
+    covers = covers[draw.order("covers")]
     holds = np.zeros((names, len(covers)), dtype=bool)
-    holds[np.repeat(np.arange(names), size), np.arange(len(covers))] = True
+    holds[np.repeat(np.argsort(marking.recipients), size), np.arange(len(covers))] = True
     return covers, holds, None
 
 
-def _by_code(linked: Linked, marking: Marking, key: bytes) -> tuple[np.ndarray, np.ndarray, Code]:
+def _shared_out(linked: Linked, marking: CopyMarking) -> str:
+    """What classes are shared out, and among whom, in whatever order they are named.
+
+    Whose a class is depends on whose the others are. So nothing may be shared with a release to other recipients, of other
+    classes or with another number of covers: each has a draw of its own, of which others tell nothing.
+    """
+    texts = linked.texts(np.flatnonzero(linked.published > 0))
+    parts = (sorted(marking.recipients), marking.covers, marking.strategy, linked.columns, texts)
+    return f"alone {hashlib.sha256(json.dumps(parts).encode()).hexdigest()}"
+
+
+def _by_code(linked: Linked, marking: CopyMarking, key: bytes) -> tuple[np.ndarray, np.ndarray, Code]:
     """Classes withheld by a collusion-secure code."""
     coalition, names = marking.collusion or 1, len(marking.recipients)
-    ranked = _ranked(linked, marking.strategy, key)
-    room = int(marking.budget * len(ranked))
-    found = needed_length(names, coalition, marking.false_accusation)
-    if found.length > room:
-        reachable = [c for c in range(1, coalition) if needed_length(names, c, marking.false_accusation).length <= room]
+    classes = int((linked.published > 0).sum())
+    room = int(marking.budget * classes)
+    found = release_length(names, coalition, marking.false_accusation)
+    if found.length > room and marking.marks == "classes":
+        reachable = [
+            c for c in range(1, coalition) if release_length(names, c, marking.false_accusation).length <= room
+        ]
         most = f"coalitions of {reachable[-1]}" if reachable else "none"
         raise OptionError(
             f"A code for {names} recipients that finds one of {coalition} who collude needs {found.length:,} cover classes; "
-            f"the release has {len(ranked):,}, and the budget of {marking.budget:.0%} allows {room:,}. These carry {most} "
-            "at this probability of false accusation. Lower --collusion, raise --false-accusation or --budget, or release a "
-            "table with more classes (a smaller k, more suppression)."
+            f"the release has {classes:,}, and the budget of {marking.budget:.0%} allows {room:,}. These carry {most} "
+            f"at this probability of false accusation. Lower {param('collusion')}, raise {param('false_accusation')} or "
+            f"{param('budget')}, or release a table with more classes (a smaller k, more suppression). With "
+            f"{param('marks', 'both')}, single records carry a part of the code."
         )
-    covers = ranked[: found.length]
-    code = make_code(derive(key, "code"), found.kind, coalition, found.length)
-    return covers, bits(derive(key, "code"), marking.recipients, code), code
+    length = 0 if marking.marks == "rows" else min(found.length, room)
+    covers, draw = _withheld_classes(linked, marking.strategy, length, key)
+    code = make_code(draw.numbers, found.kind, coalition, length)
+    return covers, bits(draw.numbers, marking.recipients, code), code
 
 
-def _ranked(linked: Linked, strategy: Strategy, key: bytes) -> np.ndarray:
-    """The released classes, those to be withheld first at the front; ties as the key has it."""
+def fitting(linked: Linked, marking: CopyMarking) -> CopyMarking:
+    """The marking with a code that the release can carry, where nobody asked for a longer one."""
+    if marking.collusion_asked or not marking.collusion or marking.marks != "classes":
+        return marking
+    room = int(marking.budget * int((linked.published > 0).sum()))
+    names, limit = len(marking.recipients), marking.false_accusation
+    carried = [c for c in range(1, marking.collusion + 1) if release_length(names, c, limit).length <= room]
+    return replace(marking, collusion=carried[-1]) if carried else marking
+
+
+def _withheld_classes(linked: Linked, strategy: Strategy, count: int, key: bytes) -> tuple[np.ndarray, ClassDraw]:
+    """So many released classes to be withheld from some, ties as the key has it; and the draw of them."""
     released = np.flatnonzero(linked.published > 0)
-    by_chance = released[keyed_order(key, "ranked", len(released))]
-    if strategy == "random":
-        return by_chance
-    rank = linked.published if strategy == "size" else np.where(linked.population > 0, linked.population, 1 << 62)
-    return by_chance[np.argsort(rank[by_chance], kind="stable")]
+    draw = ClassDraw.of(key, linked.columns, linked.labels, linked.codes[:, released])
+    if strategy == "stratified":
+        chosen = stratified(linked, count, draw.numbers("spread"))
+    else:
+        by_chance = released[draw.order("ranked")]
+        size = linked.published if strategy == "size" else np.where(linked.population > 0, linked.population, 1 << 62)
+        rank = np.zeros(len(linked), dtype=np.int64) if strategy == "random" else size
+        chosen = by_chance[np.argsort(rank[by_chance], kind="stable")][:count]
+    return chosen, draw.take(np.searchsorted(released, chosen))
+
+
+def most_lost(lost: Mapping[str, Mapping[str, Lost]]) -> Lost:
+    """The group of persons that loses most."""
+    return max((labels["worst"] for labels in lost.values()), key=lambda of: of.share)
+
+
+def check_lost(marks: Marks) -> None:
+    """Refuse marks by which a copy lacks more of a group of persons than is allowed."""
+    limit = marks.marking.most_lost
+    if limit is None or (not len(marks.covers) and marks.rows is None):
+        return
+    worst = most_lost(marks.lost())
+    if worst.share > limit:
+        raise OptionError(
+            f"A copy would lack {worst.share:.1%} of the {worst.records:,} records with {worst}, and {param('most_lost')} "
+            f"allows {limit:.1%}. Raise {param('most_lost')}, ask for fewer covers ({param('covers')}, "
+            f"{param('collusion')}), or release a table with more classes (a smaller k, more suppression)."
+        )
 
 
 def keyed_order(key: bytes, label: str, count: int) -> np.ndarray:
@@ -308,25 +323,18 @@ def keyed_order(key: bytes, label: str, count: int) -> np.ndarray:
     return np.argsort(stream(key, label, count, "<u8"), kind="stable")
 
 
-def sizes_like(linked: Linked, most: np.ndarray, key: bytes) -> np.ndarray:
-    """A number of records for each decoy class, at most `most`, as often as the released classes have it."""
-    sizes = np.sort(linked.published[linked.published > 0])
-    until = np.maximum(np.searchsorted(sizes, most, side="right"), 1)
-    chosen: np.ndarray = sizes[stream(key, "sizes", len(most), "<u8") % until.astype(np.uint64)]
-    return chosen
-
-
-def _patterns(marks: Marks, recipient: int) -> np.ndarray:
-    """For each of a recipient's decoy classes the nearest released class that is not too large: one that the recipient does
+def _patterns(marks: Marks, recipient: int, whole: bool) -> np.ndarray:
+    """For each of a recipient's decoy classes the class whose values it takes, all of them: its partner, if it has one; else
+    -1 or, where it must be as diverse (`whole`), the class most like it that is not too large, one that the recipient does
     not get, if there is, and none twice, if there are enough."""
-    linked = marks.linked
+    linked, names = marks.linked, marks.decoys[recipient]
+    partner = np.full(len(names), -1) if linked.partner is None else linked.partner[names]
     released = np.flatnonzero(linked.published > 0)
     seen = ~np.isin(released, marks.withheld(recipient))
     used = np.zeros(len(released), dtype=bool)
-    chosen = []
-    for name in marks.decoys[recipient]:
-        fits = np.flatnonzero(linked.published[released] <= room(linked)[name])
-        order = np.lexsort((linked.apart(int(name), released[fits]), seen[fits], used[fits]))
-        chosen.append(fits[order[0]])
-        used[chosen[-1]] = True
-    return released[np.array(chosen, dtype=np.int64)]
+    for i in np.flatnonzero(partner < 0) if whole else ():
+        fits = np.flatnonzero(linked.published[released] <= room(linked)[names[i]])
+        order = np.lexsort((linked.unlike(int(names[i]), released[fits]), seen[fits], used[fits]))
+        used[fits[order[0]]] = True
+        partner[i] = released[fits[order[0]]]
+    return partner

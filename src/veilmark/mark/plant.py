@@ -1,9 +1,10 @@
 """Plant: the recipients' copies. Real rows less the withheld classes, decoys among them, in a keyed order.
 
 A decoy's quasi-identifiers are those of a real person of the population; everything else is borrowed whole from one record
-of the source. Records that nobody gets, because they are suppressed, are borrowed first: each recipient has a share of
-them of its own, and each serves once, so that a decoy repeats no other row. Then come those that this recipient does not
-get. What goes into a copy depends on no other recipient's decoys: that is what the probabilities of tracing rest on.
+of the source, of a class as like the decoy's as can be, so that sex, age and whatever else the values depend on fit. Records
+that nobody gets, because they are suppressed, come first among equals: each recipient has a share of them of its own, and
+each serves once, so that a decoy repeats no other row. Then come those that this recipient does not get. What goes into a
+copy depends on no other recipient's decoys: that is what the probabilities of tracing rest on.
 """
 
 from __future__ import annotations
@@ -18,6 +19,11 @@ import pyarrow.compute as pc
 from veilmark.domain import as_text
 from veilmark.mark.code import derive
 from veilmark.mark.plan import Marks, keyed_order
+
+RELUCTANCE = (0.0, 0.9, 1.8)
+"""What it costs to borrow from rows that nobody gets, others get, or the recipient gets, beside how unlike they are."""
+ENOUGH = 4
+"""So many times as many rows as are borrowed are looked at."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +69,6 @@ def donors(rows: Rows, marks: Marks, recipient: int, key: bytes, counts: np.ndar
     `counts` are the rows of each class in the source, where `rows` has not all of them; it has all of the classes that are
     borrowed from.
     """
-    if marks.patterns is not None:
-        found = [rows.of_class(int(name)) for name in marks.patterns[recipient]]
-        return np.concatenate([np.empty(0, dtype=np.int64), *found])
     counts = np.bincount(rows.owner, minlength=len(marks.linked)) if counts is None else counts
     return rows.placed(*lenders(counts, marks, recipient, key))
 
@@ -74,65 +77,78 @@ def lenders(counts: np.ndarray, marks: Marks, recipient: int, key: bytes) -> tup
     """The class of each row that a recipient's decoys borrow from, and the row's place in there, its rows settled: so many
     rows as each class has suffice to choose."""
     starts = np.append(0, np.cumsum(counts))
-    if marks.patterns is not None:
-        places = ranges(marks.patterns[recipient], starts)
-    else:
-        places = _borrowed(starts, marks, recipient, key)
+    places = _borrowed(starts, marks, recipient, key)
     classes = np.searchsorted(starts, places, side="right") - 1
     return classes, places - starts[classes]
 
 
 def _borrowed(starts: np.ndarray, marks: Marks, recipient: int, key: bytes) -> np.ndarray:
-    """Rows by their places in the settled order of all."""
-    tiers = _tiers(starts, marks, recipient, key)
-    owners = [np.searchsorted(starts, tier, side="right") - 1 for tier in tiers]
-    left = [np.ones(len(tier), dtype=bool) for tier in tiers]
+    """Rows by their places in the settled order of all. A decoy class takes all rows of its pattern; without one it borrows
+    from the classes that are most like it, without its own, and no row lends twice while there are others."""
+    rows = _lending(starts, marks, recipient, key)
+    owner = np.searchsorted(starts, rows, side="right") - 1
+    rows = rows[np.argsort(owner, kind="stable")]
+    classes, first, left = np.unique(np.sort(owner), return_index=True, return_counts=True)
+    reluctance = np.array(RELUCTANCE)[_tiers(marks, recipient)[classes]]
     chosen = [np.empty(0, dtype=np.int64)]
-    for name, size in zip(marks.decoys[recipient], marks.sizes[recipient], strict=True):
-        wanted = int(size)
-        for tier, owner, free in zip(tiers, owners, left, strict=True):
-            near = _nearest(owner, marks, int(name), free)[:wanted]
-            free[near] = False
-            chosen.append(tier[near])
-            wanted -= len(near)
-        chosen.append(np.resize(np.concatenate(tiers), wanted))  # fewer rows than decoys: they serve again
+    planned = zip(marks.decoys[recipient], marks.sizes[recipient], marks.patterns[recipient], strict=True)
+    for name, size, pattern in planned:
+        if pattern >= 0:
+            chosen.append(starts[pattern] + np.arange(size))
+            continue
+        cost = marks.linked.unlike(int(name), classes) + reluctance
+        order = np.argsort(np.where(classes == name, np.inf, cost), kind="stable")
+        order = order[classes[order] != name]
+        before = np.cumsum(left[order]) - left[order]
+        taken = np.clip(size - before, 0, left[order])
+        lent = order[taken > 0]
+        chosen.append(rows[_runs(first[lent], taken[taken > 0])])
+        first[order] += taken
+        left[order] -= taken
+        chosen.append(np.resize(rows, int(size - taken.sum())))  # fewer rows than decoys: they serve again
     return np.concatenate(chosen)
 
 
-def _tiers(starts: np.ndarray, marks: Marks, recipient: int, key: bytes) -> list[np.ndarray]:
-    """Rows to borrow from, in turn: a share of the suppressed ones; if that is too little, those withheld from the
-    recipient, and the other released ones."""
-    names = marks.marking.recipients
-    published = marks.linked.published > 0
-    spare = ranges(np.flatnonzero(~published), starts)
+def _tiers(marks: Marks, recipient: int) -> np.ndarray:
+    """For each class, who gets it: nobody (0), others (1), the recipient (2)."""
+    tier = np.where(marks.linked.published > 0, 2, 0)
+    tier[marks.withheld(recipient)] = 1
+    return tier
+
+
+def _lending(starts: np.ndarray, marks: Marks, recipient: int, key: bytes) -> np.ndarray:
+    """Rows to borrow from: a share of those that nobody gets, those withheld from the recipient and, where these are few,
+    all others."""
+    names, tier = marks.marking.recipients, _tiers(marks, recipient)
+    if marks.linked.partner is not None:
+        tier[marks.linked.partner >= 0] = -1  # Their rows are for their partners.
+    spare, gone, there = (ranges(np.flatnonzero(tier == of), starts) for of in range(3))
     share = spare[keyed_order(key, "donors", len(spare))][recipient :: len(names)]
-    if len(share) >= marks.sizes[recipient].sum():
-        return [share]
-    withheld = np.zeros(len(published), dtype=bool)
-    withheld[marks.withheld(recipient)] = True
-    gone, there = (ranges(np.flatnonzero(of), starts) for of in (withheld, published & ~withheld))
     own = derive(key, f"donors {names[recipient]}")
-    return [share, gone[keyed_order(own, "gone", len(gone))], there[keyed_order(own, "there", len(there))]]
+    rows = np.concatenate([share, gone[keyed_order(own, "gone", len(gone))]])
+    if len(rows) >= ENOUGH * marks.sizes[recipient].sum():
+        return rows
+    return np.concatenate([rows, there[keyed_order(own, "there", len(there))]])
 
 
-def _nearest(owner: np.ndarray, marks: Marks, name: int, free: np.ndarray) -> np.ndarray:
-    """The free rows of the classes that are nearest to a class first; among equals they stay in their order."""
-    rows = np.flatnonzero(free)
-    classes, nth = np.unique(owner[rows], return_inverse=True)
-    return rows[np.argsort(marks.linked.apart(name, classes)[nth], kind="stable")]
+def _runs(first: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The numbers of several runs, each from its first on."""
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(first - before, lengths) + np.arange(int(lengths.sum()))
 
 
 def ranges(classes: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """The places of all rows of some classes, class after class, of which each begins where `starts` says."""
-    lengths = starts[classes + 1] - starts[classes]
-    before = np.cumsum(lengths) - lengths
-    return np.repeat(starts[classes] - before, lengths) + np.arange(int(lengths.sum()))
+    return _runs(starts[classes], starts[classes + 1] - starts[classes])
 
 
 def copy_of(rows: Rows, marks: Marks, recipient: int, borrowed: np.ndarray, key: bytes) -> pa.Table:
     """A recipient's copy; `borrowed` has the donor row of each of its decoys. Every copy is made in the same way, column by
     column, so that nothing but its rows differs."""
-    kept = np.flatnonzero(stays(marks, recipient)[rows.owner])
+    there = stays(marks, recipient)[rows.owner]
+    if marks.rows is not None:
+        there[marks.rows.withheld(recipient)] = False
+    kept = np.flatnonzero(there)
     decoys = np.repeat(marks.decoys[recipient], marks.sizes[recipient])
     order = keyed_order(derive(key, f"rows {marks.marking.recipients[recipient]}"), "order", len(kept) + len(borrowed))
     owner = np.append(rows.owner[kept], decoys)[order]

@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 
 from veilmark.mark.discover import Feasibility, Linked
-from veilmark.mark.plan import Marking, Strategy, decoy_pool, room
+from veilmark.mark.marking import CopyMarking, Strategy
+from veilmark.mark.plan import decoy_pool
+from veilmark.mark.pool import room
+from veilmark.mark.strata import stratified
 
-STRATEGIES: tuple[Strategy, ...] = ("random", "size", "risk")
+STRATEGIES: tuple[Strategy, ...] = ("random", "size", "risk", "stratified")
 POINTS = 200
 """A curve of risks is kept at no more ranks than that."""
 
@@ -106,9 +109,9 @@ def _curve(multiples: np.ndarray) -> tuple[tuple[int, float], ...]:
 class Removal:
     """What hiding decoys costs by one way of choosing the classes that are withheld.
 
-    `classes` can serve: all of the release (random), those of k to ⌈1.1k⌉ records (size), those that link to at most
-    ⌈1.1 minLink⌉ persons (risk). `recipients` are served within the budget, `recipients_at_most` without one. For the number
-    of recipients asked for, a copy lacks at most `records`, a `share` of the release; `loss` is the copy's
+    `classes` can serve: all of the release (stratified, random), those of k to ⌈1.1k⌉ records (size), those that link to at
+    most ⌈1.1 minLink⌉ persons (risk). `recipients` are served within the budget, `recipients_at_most` without one. For the
+    number of recipients asked for, a copy lacks at most `records`, a `share` of the release; `loss` is the copy's
     discernibility, withheld records counted as suppressed, as a share of the largest there can be. These are None
     where the release has too few classes.
     """
@@ -149,7 +152,7 @@ class Scalability:
         return {**vars(self), "removals": {r.strategy: r.to_dict() for r in self.removals}}
 
 
-def scalability(linked: Linked, marking: Marking, seed: int = 1, rounds: int = 10) -> Scalability:
+def scalability(linked: Linked, marking: CopyMarking, seed: int = 1, rounds: int = 10) -> Scalability:
     """How many recipients can be served with the decoys and covers asked for, by each way to choose covers.
 
     Of several draws (`rounds`), the one that costs most is reported, as the paper does.
@@ -190,7 +193,9 @@ def _loss(linked: Linked, withheld: np.ndarray | None = None) -> float:
     return float((kept**2).sum() + (everyone - kept.sum()) * everyone) / max(everyone, 1.0) ** 2
 
 
-def _removal(linked: Linked, marking: Marking, strategy: Strategy, rng: np.random.Generator, rounds: int) -> Removal:
+def _removal(
+    linked: Linked, marking: CopyMarking, strategy: Strategy, rng: np.random.Generator, rounds: int
+) -> Removal:
     released = np.flatnonzero(linked.published > 0)
     names, covers = len(marking.recipients), marking.covers
     fit = len(_fitting(linked, marking.k, strategy, released))
@@ -216,7 +221,7 @@ def _fitting(linked: Linked, k: int, strategy: Strategy, released: np.ndarray) -
 
 def _rounds(
     linked: Linked,
-    marking: Marking,
+    marking: CopyMarking,
     strategy: Strategy,
     released: np.ndarray,
     rng: np.random.Generator,
@@ -224,12 +229,16 @@ def _rounds(
 ) -> Iterator[np.ndarray]:
     """Draw after draw, the classes that each recipient alone has: a row a recipient."""
     rank = {"size": linked.published, "risk": np.where(linked.population > 0, linked.population, 1 << 62)}
+    names, covers = len(marking.recipients), marking.covers
     for _ in range(rounds):
+        if strategy == "stratified":
+            chance = rng.random(int((linked.published > 0).sum()))
+            yield rng.permutation(stratified(linked, names * covers, chance)).reshape(names, covers)
+            continue
         order = rng.permutation(released)
         if strategy in rank:
             order = order[np.argsort(rank[strategy][order], kind="stable")]
-        chosen = rng.permutation(order[: len(marking.recipients) * marking.covers])
-        yield chosen.reshape(len(marking.recipients), marking.covers)
+        yield rng.permutation(order[: names * covers]).reshape(names, covers)
 
 
 def _worst_copy(linked: Linked, own: np.ndarray) -> tuple[int, float]:

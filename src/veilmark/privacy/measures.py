@@ -10,11 +10,14 @@ import numpy as np
 
 from veilmark.charted import Charted
 from veilmark.classes import ClassTable
+from veilmark.defaults import THRESHOLD
 from veilmark.errors import OptionError, StudyError, listing
 from veilmark.hierarchy import Levels
 from veilmark.privacy import closeness, diversity, risk
 from veilmark.privacy.population import Uniques, population_uniques
 from veilmark.privacy.risk import Risk
+from veilmark.privacy.unchanged import Unchanged, unchanged_grid
+from veilmark.readable import Grid, Summary, count, share
 
 MANY = 1024
 """Classes smaller than that are counted without sorting them."""
@@ -76,7 +79,9 @@ class Risks:
 class Measures(Charted):
     """The privacy of a table as it stands. A class's size counts persons where the study names them.
 
-    `unseen` are the table's columns that the study does not name; `class_sizes` says how many classes have each size.
+    `unseen` are the table's columns that the study does not name; `class_sizes` says how many classes have each size;
+    `unchanged` how many records become unique by one more column that would be published unchanged, worst first;
+    `missing_counted` by sensitive attribute, how many classes meet its l and t only because a missing value counts as one.
     """
 
     records: int
@@ -89,6 +94,8 @@ class Measures(Charted):
     missing: dict[str, int]
     unseen: tuple[str, ...] = ()
     class_sizes: Mapping[int, int] = field(default_factory=dict, repr=False)
+    unchanged: Mapping[str, Unchanged] = field(default_factory=dict)
+    missing_counted: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def chart(self) -> Any:
         """The sizes of the classes, and the risk that they mean."""
@@ -96,8 +103,29 @@ class Measures(Charted):
 
         return measures(self)
 
+    def summary(self) -> Summary:
+        who = "record" if self.persons is None else "person"
+        of = "" if self.persons is None else f" of {count(self.persons, 'person')}"
+        unique = "1 is" if self.uniques == 1 else f"{self.uniques:,} are"
+        said = (
+            f"{unique} unique" if self.uniques else f"every {who} shares its class with {self.k - 1:,} others or more"
+        )
+        headline = f"{count(self.records, 'record')}{of} in {count(self.classes, 'class')}. k = {self.k:,}: {said}."
+        rows = [
+            (n, a.diversity.distinct, f"{a.diversity.entropy:.2f}", f"{a.t:.3f}") for n, a in self.attributes.items()
+        ]
+        worst = Grid(("sensitive attribute", "distinct l", "entropy l", "t"), rows)
+        named = {"prosecutor": self.risk.prosecutor, "journalist": self.risk.journalist, "sample": self.risk.sample}
+        over = f"{who}s over {self.risk.prosecutor.threshold:g}"
+        risks = [(n, f"{r.max:.4f}", f"{r.mean:.4f}", share(r.over)) for n, r in named.items() if r is not None]
+        missing = (
+            [f"Missing values: {', '.join(f'{n} {v:,}' for n, v in self.missing.items())}."] if self.missing else []
+        )
+        told = Grid(("re-identification risk", "highest", "mean", over), risks)
+        return Summary(headline, (worst, told, unchanged_grid(self.unchanged)), missing)
+
     def to_dict(self) -> dict[str, Any]:
-        """As the command line prints it with --json."""
+        """As the command line prints it as JSON."""
         by = self.attributes
         return {
             "records": self.records,
@@ -114,6 +142,8 @@ class Measures(Charted):
             "risk": asdict(self.risk),
             "missing": self.missing,
             "unseen": list(self.unseen),
+            "missing_counted": {name: dict(of) for name, of in self.missing_counted.items()},
+            "unchanged": {name: of.to_dict() for name, of in self.unchanged.items()},
         }
 
 
@@ -130,7 +160,7 @@ def measure_classes(
     sensitive: Mapping[str, Sensitive],
     population: ClassTable | None = None,
     population_size: int | None = None,
-    threshold: float = 0.2,
+    threshold: float = THRESHOLD,
 ) -> Measures:
     """Measure a class table; the population is linked by the quasi-identifiers, or only its size is known."""
     return Measures(

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from veilmark.errors import OptionError, did_you_mean
+from veilmark.messages import param
 from veilmark.privacy.measures import AttributeMeasures, Measures
+from veilmark.shares import share
 
 OF_TABLE: dict[str, tuple[str, Callable[[Measures], float]]] = {
     "k": (">=", lambda m: m.k),
@@ -48,11 +50,13 @@ def check_requirements(measures: Measures, given: Sequence[str]) -> list[Require
 def _check(measures: Measures, text: str) -> Requirement:
     what, equals, number = text.rpartition("=")
     try:
-        limit = float(number)
+        limit = share(number)
     except ValueError:
         equals = ""
     if not equals:
-        raise OptionError(f"--require takes a limit such as k=5, l.diagnosis=2 or t.diagnosis=0.2, not '{text}'.")
+        raise OptionError(
+            f"{param('require')} takes a limit such as k=5, l.diagnosis=2 or t.diagnosis=0.2, not '{text}'."
+        )
     sign, value = _measured(measures, what)
     met = value >= limit - TOLERANCE if sign == ">=" else value <= limit + TOLERANCE
     return Requirement(what, limit, value, met)

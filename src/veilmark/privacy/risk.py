@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from veilmark.defaults import THRESHOLD
+
 
 @dataclass(frozen=True)
 class Risk:
@@ -34,12 +36,12 @@ def summarize(risk: np.ndarray, size: np.ndarray, threshold: float) -> Risk:
     )
 
 
-def prosecutor(size: np.ndarray, threshold: float = 0.2) -> Risk:
+def prosecutor(size: np.ndarray, threshold: float = THRESHOLD) -> Risk:
     """The intruder knows that the target is in the table: 1/|class|."""
     return summarize(1 / size, size, threshold)
 
 
-def journalist(size: np.ndarray, linked: np.ndarray, threshold: float = 0.2) -> Risk:
+def journalist(size: np.ndarray, linked: np.ndarray, threshold: float = THRESHOLD) -> Risk:
     """The intruder knows only that the target is in the population: 1/|population class| (k-map)."""
     return summarize(1 / np.maximum(linked, size), size, threshold)
 

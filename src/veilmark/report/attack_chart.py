@@ -11,6 +11,8 @@ from veilmark.report.charts import BLUE, INK, ORANGE, WIDTH, _altair, table, the
 if TYPE_CHECKING:
     import altair as alt
 
+BETTER, NOT_BETTER = "better than guessing", "not better than guessing"
+
 
 def attacks(found: Mapping[str, AttackResult], title: str = "Attacks on the release") -> alt.Chart:
     """A bar an attack with its interval; the tick is what guessing from the marginals gets."""
@@ -22,7 +24,7 @@ def attacks(found: Mapping[str, AttackResult], title: str = "Attacks on the rele
             "low": result.interval[0],
             "high": result.interval[1],
             "control": result.control,
-            "kind": "surely better than guessing" if result.interval[0] > result.control else "not surely better",
+            "kind": BETTER if result.better else NOT_BETTER,
             "text": f"{result.success:.1%}",
         }
         for name, result in found.items()
@@ -33,7 +35,7 @@ def attacks(found: Mapping[str, AttackResult], title: str = "Attacks on the rele
     scale = alt.Scale(domain=[0, 1])
     words = "targets found out"
     across = alt.X("success:Q", title=words, scale=scale, axis=alt.Axis(format="%"))
-    colours = alt.Scale(domain=["surely better than guessing", "not surely better"], range=[ORANGE, BLUE])
+    colours = alt.Scale(domain=[BETTER, NOT_BETTER], range=[ORANGE, BLUE])
     bars = base.mark_bar().encode(
         y=down, x=across, color=alt.Color("kind:N", scale=colours, legend=alt.Legend(title=None, orient="bottom"))
     )

@@ -10,19 +10,23 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from veilmark import __version__
+from veilmark.attack import RULE, verdict
 from veilmark.errors import VeilmarkError
 from veilmark.ledger import Release, Verification
+from veilmark.messages import PLAIN, said_by, spell_all
 from veilmark.privacy.measures import Measures
 from veilmark.privacy.require import Requirement
+from veilmark.readable import Readable
 from veilmark.report import attack_chart, charts, score_charts, utility_charts
 from veilmark.score.scores import ScoreResult
 from veilmark.study import Study
 from veilmark.utility.view import UtilityView
+from veilmark.veil.generalized import Generalized
 
 if TYPE_CHECKING:
     from veilmark.workbench.attacking import Attacked
@@ -81,6 +85,8 @@ class Subject:
     source: str
     person: str | None
     attributes: tuple[Attribute, ...]
+    unnamed: str = "leave-out"
+    """What becomes of columns that the study does not name."""
 
     @classmethod
     def of(cls, study: Study, labels: Mapping[str, tuple[int, ...]]) -> Subject:
@@ -90,7 +96,7 @@ class Subject:
             kind = next(iter(spec.hierarchy.model_dump())) if spec.hierarchy else None
             distance = spec.distance if sensitive else None
             columns.append(Attribute(name, spec.role, kind, labels.get(name, ()), distance, bool(spec.weights)))
-        return cls(study.name, study.label, study.person, tuple(columns))
+        return cls(study.name, study.label, study.person, tuple(columns), study.spec.unnamed)
 
 
 @dataclass(frozen=True)
@@ -109,7 +115,8 @@ class Slices:
 class Shared:
     """The release that is looked at: a file, or a folder of tables (`slices`).
 
-    `lacking` are quasi-identifiers and sensitive attributes that it does not have, `exposed` direct identifiers that it has.
+    `lacking` are quasi-identifiers and sensitive attributes that it does not have, `exposed` direct identifiers that it has,
+    `unnamed` columns that it has and that have no role in the study.
     `agreed` says whether a second program found the same numbers, None where it could not look; `copy_of` whose copy it is,
     by the ledger.
     """
@@ -125,6 +132,8 @@ class Shared:
     utility: UtilityView | None = None
     scores: ScoreResult | None = None
     copy_of: str | None = None
+    unnamed: tuple[str, ...] = ()
+    generalized: Mapping[str, Generalized] = field(default_factory=dict)
 
     @property
     def k(self) -> int | None:
@@ -138,6 +147,8 @@ class Shared:
             "copy_of": self.copy_of,
             "lacking": list(self.lacking),
             "exposed": list(self.exposed),
+            "unnamed": list(self.unnamed),
+            "generalized": {name: asdict(of) for name, of in self.generalized.items()},
             "measures": self.measures.to_dict() if self.measures else None,
             "slices": asdict(self.slices) if self.slices else None,
             "agreed": self.agreed,
@@ -176,6 +187,8 @@ class CopyCheck:
     classes: int | None = None
     k: int | None = None
     promises: tuple[Promise, ...] = ()
+    unnamed: tuple[str, ...] = ()
+    """Columns of the file that have no role in the study."""
 
     def to_dict(self) -> dict[str, Any]:
         return vars(self) | {"promises": [p.to_dict() for p in self.promises]}
@@ -222,7 +235,7 @@ class Book:
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Readable):
     """All that a report says. `decoys` are there in the auditor's variant alone."""
 
     title: str
@@ -243,7 +256,7 @@ class Report:
         return {name: own for name, of in tried.items() if (own := of.details.get("attributes"))}
 
     def to_dict(self) -> dict[str, Any]:
-        """As it stands in the page, and as the command line prints it with --json."""
+        """As it stands in the page, and as the command line prints it as JSON."""
         content = {
             "veilmark": __version__,
             "title": self.title,
@@ -260,7 +273,7 @@ class Report:
         }
         if self.decoys is not None:
             content["decoys"] = {name: [dict(row) for row in rows] for name, rows in self.decoys.items()}
-        plain: dict[str, Any] = _finite(content)
+        plain: dict[str, Any] = spell_all(_finite(content), PLAIN)
         return plain
 
 
@@ -293,7 +306,22 @@ def _plain(value: Any) -> str:
 
 def findings(report: Report) -> list[Finding]:
     """What a reader should know first."""
-    return [*_of_source(report), *_of_shared(report), *_of_attacks(report), *_of_book(report)]
+    return [*_of_columns(report), *_of_source(report), *_of_shared(report), *_of_attacks(report), *_of_book(report)]
+
+
+def _of_columns(report: Report) -> list[Finding]:
+    """Whether a column is published that has no role in the study, so that nobody judged it."""
+    copies = report.book.copies if report.book and report.book.copies else ()
+    in_files = [*(report.shared.unnamed if report.shared else ()), *(name for copy in copies for name in copy.unnamed)]
+    if in_files:
+        named = ", ".join(dict.fromkeys(in_files))
+        return [Finding(FAILS, f"The published files have columns without a role in the study: {named}.")]
+    if report.subject.unnamed == "other" and report.measures.unseen:
+        named = ", ".join(report.measures.unseen)
+        return [Finding(FAILS, f"The study publishes columns that have no role in it (unnamed: other): {named}.")]
+    if report.shared is None and not copies:
+        return []
+    return [Finding(HOLDS, "Every published column has a role in the study.")]
 
 
 def _of_source(report: Report) -> list[Finding]:
@@ -321,11 +349,28 @@ def _of_shared(report: Report) -> list[Finding]:
     for limit in shared.required:
         asked = f"{limit.what} is {limit.value:.6g} in the release, and {limit.limit:g} was required."
         lines.append(Finding(HOLDS if limit.met else FAILS, asked))
+    lines += _of_unchanged(shared)
     before, after = report.scores, shared.scores
     if before and after and before.scores["tkl"].value:
         left = after.scores["tkl"].value / before.scores["tkl"].value
         lines.append(Finding(SAYS, f"The release's tkl-Score is {left:.1%} of the source's."))
     return lines
+
+
+def _of_unchanged(shared: Shared) -> list[Finding]:
+    """What a column that is published unchanged adds to the quasi-identifiers, the worst one alone."""
+    found = shared.measures.unchanged if shared.measures else {}
+    if not found:
+        return []
+    name, worst = next(iter(found.items()))
+    if not worst.unique:
+        return [Finding(SAYS, "No record of the release is unique by its quasi-identifiers and one more column.")]
+    about = "" if worst.exact else "about "
+    many = f"{about}{worst.unique:,} of {worst.records:,} records of the release are unique"
+    more = sum(of.unique > 0 for of in found.values()) - 1
+    others = ("", " 1 more column also makes records unique.", f" {more:,} more columns also make records unique.")
+    text = f"{many} once {name}, which is published unchanged, is known beside the quasi-identifiers.{others[min(more, 2)]}"
+    return [Finding(SAYS, text[0].upper() + text[1:])]
 
 
 def _smallest(report: Report, shared: Shared) -> str:
@@ -341,12 +386,8 @@ def _smallest(report: Report, shared: Shared) -> str:
 def _of_attacks(report: Report) -> list[Finding]:
     if report.attacked is None:
         return []
-    tried = {n: a for n, a in report.attacked.attacks.items() if n != "linkage" and a.targets}
-    better = [f"{n} ({a.success:.1%}, guessing {a.control:.1%})" for n, a in tried.items() if a.interval[0] > a.control]
-    lines = []
-    if tried:
-        text = f"Attacks that do surely better than guessing: {', '.join(better) or 'none'} of {len(tried)} tried."
-        lines.append(Finding(SAYS, text))
+    tried = report.attacked.attacks
+    lines = [Finding(SAYS, verdict(tried))] if any(a.targets for a in tried.values()) else []
     if linkage := report.attacked.attacks.get("linkage"):
         people = f"{linkage.details['min_linked']:,} of {linkage.details['population']:,}"
         lines.append(Finding(SAYS, f"A published row that fits anybody fits at least {people} people."))
@@ -397,10 +438,16 @@ def render(report: Report) -> str:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=said_by(PLAIN),
     )
     environment.filters |= {"count": _count, "share": _share, "number": _number, "fixed": _fixed}
     page: str = environment.get_template("report.html.j2").render(
-        report=report, findings=findings(report), charts=_drawn(report), version=__version__, content=_embedded(report)
+        report=report,
+        findings=findings(report),
+        charts=_drawn(report),
+        version=__version__,
+        rule=RULE,
+        content=_embedded(report),
     )
     return page.encode("utf-8", "replace").decode()
 

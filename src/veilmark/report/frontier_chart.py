@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from veilmark.workbench.comparing import Compared, Tried
 
 LINKED, UNLINKED = "linked: values go with quasi-identifiers", "not linked"
+BELOW = "misses the k asked for"
 ALL, AMONG = "frontier of all", "frontier of the linked"
 LINE, LETTER = 0.045, 0.012
 """A label's height, and the width of one of its letters, as shares of the picture."""
@@ -38,8 +39,9 @@ def frontier(result: Compared) -> alt.Chart:
     drawn = drawn.encode(x=across, y=up, strokeDash=alt.StrokeDash("line:N", scale=dashes, title=None, legend=whole))
     base = alt.Chart(table(points))
     bars = base.mark_rule(color=INK).encode(x=across, y=alt.Y("low:Q"), y2="high:Q")
-    shapes = alt.Scale(domain=[LINKED, UNLINKED], range=["circle", "diamond"])
-    colours = alt.Scale(domain=[LINKED, UNLINKED], range=[BLUE, ORANGE])
+    kinds = [LINKED, UNLINKED, *([BELOW] if result.below_k else [])]
+    shapes = alt.Scale(domain=kinds, range=["circle", "diamond", "cross"][: len(kinds)])
+    colours = alt.Scale(domain=kinds, range=[BLUE, ORANGE, GREY][: len(kinds)])
     kind = {
         "shape": alt.Shape("kind:N", scale=shapes, title=None, legend=whole),
         "color": alt.Color("kind:N", scale=colours, title=None, legend=whole),
@@ -55,7 +57,8 @@ def frontier(result: Compared) -> alt.Chart:
         title,
         "Left and low is better. Beside each method the attack that gains most, with its 95 % interval.",
     )
-    return theme(chart, f"{title}. On the frontier: {', '.join(result.frontier())}.")
+    missed = f" Below k: {', '.join(result.below_k)}." if result.below_k else ""
+    return theme(chart, f"{title}. On the frontier: {', '.join(result.frontier()) or 'none'}.{missed}")
 
 
 def _percent(alt: Any) -> Any:
@@ -65,9 +68,10 @@ def _percent(alt: Any) -> Any:
 def _point(name: str, tried: Tried) -> dict[str, Any]:
     found = tried.attacks[tried.worst] if tried.worst else None
     low, high = (0.0, 0.0) if found is None else (limit - found.control for limit in found.interval)
-    kind = LINKED if tried.linked else UNLINKED
+    kind = BELOW if not tried.meets_k else LINKED if tried.linked else UNLINKED
+    named = f"{name} ({tried.worst})" if tried.meets_k else f"{name} (k = {tried.k})"
     numbers = {"loss": tried.total_loss, "risk": tried.risk, "low": low, "high": high, "seconds": tried.seconds}
-    return {"method": name, "attack": tried.worst, "kind": kind, "text": f"{name} ({tried.worst})", **numbers}
+    return {"method": name, "attack": tried.worst, "kind": kind, "text": named, **numbers}
 
 
 def _place(points: list[dict[str, Any]]) -> None:

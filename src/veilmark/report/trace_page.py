@@ -9,26 +9,17 @@ from html import escape
 from typing import Any
 
 from veilmark import __version__
+from veilmark.messages import PLAIN, spell
 from veilmark.trace.accuse import Suspect, Traced
+from veilmark.trace.bits import HOLDS
 
 KINDS = {
-    "decoy claimed": "Persons who are not in the data. They were put into this recipient's copy alone, and are claimed to "
-    "have been found in it.",
+    "decoy class claimed": "Groups of persons who are not in the data. They were put into this recipient's copy alone. "
+    "<i>claims</i> says how many of the claims are about the group; it counts once.",
     "decoy class": "Groups of persons who are not in the data. They were put into this recipient's copy alone, and are "
     "in the file.",
     "cover class": "Groups of persons who are in the data, but only in few copies (<i>held_by</i> says in how many). This "
     "recipient's copy holds them, and so does the file. Of more than a few, the rarest are listed; all count.",
-}
-
-MEANING = {
-    "leak": "Which groups of persons are in which recipient's copy was drawn at random, with a secret key. Nobody without "
-    "the key could know it. So, whatever was done to the file (rows or columns left out, values coarsened, copies mixed), "
-    "the copy of a recipient who had no part in it agrees with the file by chance alone. (Where real groups are kept for "
-    "one recipient each, that holds for files made from one copy; a note at the end then says so.)",
-    "claims": "Each recipient's copy holds some persons, the decoys, who are not in the data and are in no other copy. "
-    "They were drawn at random, with a secret key. Had the claims been made without that copy, about persons taken at "
-    "random from the population, they would hit its decoys by chance alone. The probability does not cover claims by "
-    "somebody who came to know decoys in another way, such as from the ledger.",
 }
 
 STYLE = """
@@ -71,12 +62,13 @@ def trace_page(traced: Traced, exhibit: Exhibit) -> str:
         f"<h1>{escape(title)}</h1>",
         f'<p class="quiet">{escape(exhibit.time)}, veilmark {escape(__version__)}</p>',
         _verdict(traced, named),
+        *([_identical(traced)] if traced.identical else []),
         *([_confidential()] if named else []),
         "<h2>What the probabilities mean</h2>",
-        _meaning(traced, exhibit),
+        _meaning(traced),
         "<h2>Recipients</h2>",
         _recipients(traced),
-        *([f"<h2>Evidence</h2>{''.join(_evidence(s) for s in named)}"] if named else []),
+        *([f"<h2>Evidence</h2>{''.join(_evidence(s) + _marks(s, traced) for s in named)}"] if named else []),
         "<h2>How it can be checked</h2>",
         _provenance(traced, exhibit),
     ]
@@ -105,6 +97,19 @@ def _verdict(traced: Traced, named: Sequence[Suspect]) -> str:
     return f'<div class="verdict"><strong>Named: {names}</strong>{who}<br>The limit, chosen before, was {limit}.</div>'
 
 
+def _identical(traced: Traced) -> str:
+    """What needs no probability."""
+    said = "".join(
+        f"<li><code>{escape(one['evidence'])}</code> is, byte for byte, the copy of <b>{escape(one['recipient'])}</b> in "
+        f"release {escape(one['release'])} (<code>{escape(one['file'])}</code>).</li>"
+        for one in traced.identical
+    )
+    return (
+        f"<p><b>The file is a recorded copy.</b> Its SHA-256 is the one that the ledger recorded at the release:</p>"
+        f"<ul>{said}</ul>"
+    )
+
+
 def _confidential() -> str:
     return (
         "<p><b>Confidential.</b> The evidence below tells which persons or groups are decoys. Once that is known, they "
@@ -112,9 +117,9 @@ def _confidential() -> str:
     )
 
 
-def _meaning(traced: Traced, exhibit: Exhibit) -> str:
+def _meaning(traced: Traced) -> str:
     return (
-        f"<p>{MEANING[exhibit.kind]}</p><p>The probability given for each recipient is that of <i>any</i> innocent one "
+        f"<p>{escape(traced.meaning)}</p><p>The probability given for each recipient is that of <i>any</i> innocent one "
         f"among the {all_tested(traced)} agreeing so well: the number of tests is allowed for. <i>Exact</i> means that it "
         "was computed; <i>bound</i> that it is at most this. It is not the probability that a recipient is "
         "innocent, which depends on all that is known of the case besides. Nor does it tell who at the recipient's acted, "
@@ -136,7 +141,7 @@ def _recipients(traced: Traced) -> str:
     ]
     left_out = (
         '<p class="quiet">What evidence there is against recipients who are not named is left out, so that their marks stay '
-        "secret; veilmark trace --json lists it.</p>"
+        "secret. The result of the trace as JSON lists it.</p>"
     )
     columns = ("recipient", "release", "probability if innocent", "kind", "pieces of evidence", "")
     return _table(columns, rows, numbers=(2, 4)) + left_out
@@ -154,6 +159,33 @@ def _evidence(suspect: Suspect) -> str:
     return title + "".join(_pieces(kind, pieces) for kind, pieces in by_kind.items())
 
 
+def _marks(suspect: Suspect, traced: Traced) -> str:
+    """Every mark of the release, also those that speak for the recipient; folded up."""
+    own = [table for table in traced.marks if table.num_rows and table["release"][0].as_py() == suspect.release]
+    if not own:
+        return ""
+    table = own[0]
+    shown = [name for name in table.column_names if name not in ("release", "group") and not name.startswith(HOLDS)]
+    cells = [_cells(table[name]) for name in (*shown, HOLDS + suspect.name)]
+    rows = [[cell or "" for cell in row] for row in zip(*cells, strict=True)]
+    return (
+        f"<details><summary>All {len(rows):,} marks of the release, one by one</summary><p><i>told</i>: whether the file "
+        "can show it; <i>in_leak</i>: whether it does; <i>probability</i>: with which a recipient was given it. "
+        "The trace can write them for all recipients as a table.</p>"
+        f"{_table((*shown, f'{suspect.name} holds it'), rows)}</details>"
+    )
+
+
+def _cells(column: Any) -> list[str | None]:
+    """Yes and no, numbers with four digits, labels as they are."""
+    values = column.to_pylist()
+    if str(column.type) == "bool":
+        return ["yes" if value else "no" for value in values]
+    if str(column.type) == "double":
+        return ["" if value is None else f"{value:.4g}" for value in values]
+    return [None if value is None else str(value) for value in values]
+
+
 def _pieces(kind: str, pieces: Sequence[Mapping[str, Any]]) -> str:
     names = [n for n in dict.fromkeys(name for piece in pieces for name in piece) if n != "kind"]
     rows = [(str(i), *("" if p.get(n) is None else str(p[n]) for n in names)) for i, p in enumerate(pieces, 1)]
@@ -167,12 +199,24 @@ def _provenance(traced: Traced, exhibit: Exhibit) -> str:
         if exhibit.fault is None
         else f"<b>Its chain is broken: {escape(exhibit.fault)}.</b>"
     )
-    notes = "".join(f"<li>{escape(note)}</li>" for note in traced.notes)
+    notes = "".join(f"<li>{escape(spell(note, PLAIN))}</li>" for note in traced.notes)
+    record = _record(traced) if traced.record is not None else ""
     return (
         f"{_table(('file', 'bytes', 'SHA-256'), files, (1,), raw=(2,))}"
-        f"<p>Ledger <code>{escape(exhibit.ledger)}</code>. {chain} Its head is <code>{escape(exhibit.head)}</code>; "
-        "<code>veilmark ledger verify --head</code> shows that it still holds all that it held then. The same file, "
-        f"ledger and key give the same result with veilmark {escape(__version__)}.</p>{f'<ul>{notes}</ul>' if notes else ''}"
+        f"<p>Ledger <code>{escape(exhibit.ledger)}</code>. {chain} Its head is <code>{escape(exhibit.head)}</code>. "
+        "Checking the ledger against this head shows whether it still holds all that it held then. The same file, "
+        f"ledger and key give the same result with veilmark {escape(__version__)}.</p>{record}"
+        f"{f'<ul>{notes}</ul>' if notes else ''}"
+    )
+
+
+def _record(traced: Traced) -> str:
+    record = traced.record or {}
+    return (
+        f"<p>Before the evidence was compared, entry {escape(str(record['entry']))} of the ledger recorded its digest, the "
+        f"limit of {probability(traced.false_accusation)} and who traced: {escape(str(record['who']))}, "
+        f"{escape(str(record['time']))}. The hash of that entry is <code>{escape(str(record['hash']))}</code>. Entry "
+        f"{escape(str(record['verdict']))} has the digest of this verdict.</p>"
     )
 
 

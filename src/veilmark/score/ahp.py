@@ -16,6 +16,7 @@ import numpy as np
 
 from veilmark.charted import Charted
 from veilmark.errors import VeilmarkWarning, WeightsError, did_you_mean, listing
+from veilmark.readable import Grid, Summary, count
 from veilmark.score.pairwise import Array, PairwiseMatrix, read_matrix
 
 __all__ = [
@@ -60,6 +61,10 @@ class Revisit:
         return {**asdict(self), "sentence": str(self)}
 
 
+def _consistency(ratio: float) -> str:
+    return f"Consistency ratio {ratio:.4f} ({'fine' if ratio <= 0.1 else 'too high'}: at most 0.10 is asked for)."
+
+
 @dataclass(frozen=True)
 class AhpResult(Charted):
     """Weights of `names`, in the same order, and how far the judgements contradict each other.
@@ -87,6 +92,11 @@ class AhpResult(Charted):
         from veilmark.report.ahp_chart import judged
 
         return judged(self)
+
+    def summary(self) -> Summary:
+        grid = Grid(("name", "weight"), [(name, f"{weight:.5f}") for name, weight in self.by_name.items()])
+        revisit = [f"Judgement to revisit first: {self.revisit}."] if self.revisit else []
+        return Summary(f"{count(len(self.names), 'weight')}. {_consistency(self.consistency_ratio)}", (grid,), revisit)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -127,6 +137,11 @@ class HierarchyResult(Charted, Mapping[str, dict[str, float]]):
 
         return hierarchy(self)
 
+    def summary(self) -> Summary:
+        rows = [(attribute, name, f"{w:.5f}") for attribute, values in self.items() for name, w in values.items()]
+        headline = f"Weights of {count(len(self), 'attribute')}. {_consistency(self.consistency_ratio)}"
+        return Summary(headline, (Grid(("attribute", "value", "weight"), rows),))
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "weights": self.weights,
@@ -156,6 +171,12 @@ class PanelResult(Charted):
         from veilmark.report.ahp_chart import panel
 
         return panel(self)
+
+    def summary(self) -> Summary:
+        own = self.result.summary()
+        agreement = "-" if self.concordance is None else f"{self.concordance:.2f}"
+        agree = f"The experts' rankings agree to {agreement} (Kendall's W, 0 to 1)."
+        return Summary(f"{count(len(self.experts), 'expert')}: {own.headline}", own.grids, (*own.notes, agree))
 
     def to_dict(self) -> dict[str, Any]:
         return {

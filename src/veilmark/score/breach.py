@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from veilmark.readable import Grid, Readable, Summary, count, share
 from veilmark.score.scores import Scored, ScoreResult
 
 
 @dataclass(frozen=True)
-class Breach:
+class Breach(Readable):
     """A leak: its scores; the records that stand alone in their class (`identifiable`); those whose sensitive values
     follow from the rest (`certain`, DF_l = 1); and the share of the source's records and of its tkl-Score."""
 
@@ -20,6 +21,15 @@ class Breach:
     certain: int
     share_of_records: float
     severity: float | None
+
+    def summary(self) -> Summary:
+        rows = [
+            ("share of the source's records", share(self.share_of_records, 2)),
+            ("share of the source's tkl-Score", share(self.severity, 2)),
+            ("records that are unique in their class", self.identifiable),
+            ("records whose sensitive values follow from the rest", self.certain),
+        ]
+        return Summary(f"{count(self.score.records, 'record')} leaked.", (Grid(("leak", "value"), rows),))
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -23,6 +23,7 @@ from veilmark.cells import CellIndex, row_codes
 from veilmark.domain import Domain, as_text
 from veilmark.engines.frames import to_arrow
 from veilmark.errors import DataError, OptionError, VeilmarkWarning
+from veilmark.messages import param
 
 if TYPE_CHECKING:
     from veilmark.engines.base import Table
@@ -260,7 +261,7 @@ class Source:
             return iter(())
         if self.keys is None:
             raise OptionError(
-                "Results are given by keys, but no key column is known. Name it with --key (in Python: key=…), or "
+                f"Results are given by keys, but no key column is known. Name it with {param('log_key')}, or "
                 "name a person column in the study."
             )
         named = [_distinct_keys(keys) for keys in results]
@@ -349,7 +350,9 @@ class Strangers:
 
     def __init__(self, columns: Sequence[str]) -> None:
         hint = f"Values are probably written differently in the source: compare {', '.join(columns)}."
-        other = "Keys are probably written differently in the source, or are of another column: see --key."
+        other = (
+            f"Keys are probably written differently in the source, or are of another column: see {param('log_key')}."
+        )
         self._hints = {"rows": hint, "keys": other}
         self._in_a_row = dict.fromkeys(self._hints, 0)
 

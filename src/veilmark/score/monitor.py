@@ -17,6 +17,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from veilmark.errors import DataError, OptionError, VeilmarkWarning
+from veilmark.messages import template_of
+from veilmark.readable import Readable
 from veilmark.score.baseline import LEAST_RECORDS, Baseline
 from veilmark.score.log import NotJsonError, Query, Returned, Seen, Source, Strangers, parse_query, ready_lines
 
@@ -78,7 +80,7 @@ class Alert:
 
 
 @dataclass(frozen=True)
-class Observation:
+class Observation(Readable):
     """One result, scored. `records` are of the source, `unknown` are not and do not count in the scores.
 
     `score` is Σ tkl of the records and `score_max` the largest; `exposure` is the share of the source's score that
@@ -114,7 +116,7 @@ class UserSummary:
 
 
 @dataclass(frozen=True)
-class LogSummary:
+class LogSummary(Readable):
     """A log read to its end: what each user has seen, the alerts, and the lines that are no queries.
 
     `alerts` are empty where somebody was told of them as they came. `first_malformed` are numbers of lines with the
@@ -377,10 +379,10 @@ class _Reader:
 
     def _skip(self, number: int, error: DataError) -> None:
         if self._strict or (number == 1 and isinstance(error, NotJsonError)):
-            raise DataError(f"Line {number} of the log: {error}")
+            raise DataError(f"Line {number} of the log: {template_of(error)}")
         self._malformed += 1
         if self._malformed <= SHOWN:
-            self._first_malformed.append((number, str(error)))
+            self._first_malformed.append((number, template_of(error)))
 
     def _warn_of_skipped(self) -> None:
         # A log without any query ends in one error, so that nothing is said before the first one.

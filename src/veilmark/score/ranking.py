@@ -15,7 +15,9 @@ import numpy as np
 
 from veilmark.cells import number, pack
 from veilmark.charted import Charted
+from veilmark.defaults import DRAWS, SPREAD
 from veilmark.errors import OptionError
+from veilmark.readable import Grid, Summary, count, share
 from veilmark.score.scores import NAMES, Options, Scored, ScoreResult
 
 
@@ -47,6 +49,20 @@ class Ranking(Charted):
 
         return ranking(self)
 
+    def summary(self) -> Summary:
+        stable = self.stability["tkl"]
+        rows = []
+        for name, candidate in self.candidates.items():
+            tkl, (low, high) = candidate.scores["tkl"], stable.rank_range[name]
+            rank = f"{low}" if low == high else f"{low}-{high}"
+            rows.append((name, candidate.records, f"{tkl.value:,.4g}", share(tkl.normalized, 2), rank))
+        headline = f"{count(len(rows), 'candidate')}, least misuseable first."
+        moved = f"weights move by up to ±{self.spread:.0%}"
+        note = (
+            f"The last column is the rank where {moved}; in {stable.same_order:.1%} of draws the order stays the same."
+        )
+        return Summary(headline, (Grid(("table", "records", "tkl", "of the source", "rank"), rows),), (note,))
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "ranking": list(self.candidates),
@@ -61,8 +77,8 @@ def rank(
     results: Mapping[str, ScoreResult],
     tables: Mapping[str, Scored],
     stated: Mapping[str, tuple[np.ndarray, np.ndarray]],
-    spread: float = 0.2,
-    draws: int = 1000,
+    spread: float = SPREAD,
+    draws: int = DRAWS,
     seed: int = 1,
 ) -> Ranking:
     """Order the candidates by tkl, and draw the order again with weights moved by up to ±`spread`.

@@ -11,6 +11,7 @@ import numpy as np
 from veilmark.cells import CellIndex, Cells
 from veilmark.classes import ClassTable
 from veilmark.errors import DataError
+from veilmark.messages import param
 from veilmark.score import scores
 from veilmark.score.factors import Factors, source_factors, table_factors
 from veilmark.score.scores import Options, RecordScore, Scored, ScoreResult
@@ -81,9 +82,9 @@ class Scorer:
         unknown = everyone - int(counts.sum())
         if unknown and not skip_unknown:
             raise DataError(
-                f"{unknown:,} of the {everyone:,} records of '{label}' are not in the source: no record there has the "
-                "same quasi-identifiers and sensitive values, or not so many have. Scores are of subsets of the source. "
-                "To score the rest, use --skip-unknown."
+                f"{unknown:,} of the {everyone:,} records of '{label}' are not in the source: it has no record with the "
+                "same quasi-identifiers and sensitive values, or too few. Only a part of the source has a score. To score "
+                f"the other records, use {param('skip_unknown', True)}."
             )
         return self.table(chosen, counts), unknown
 

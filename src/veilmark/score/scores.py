@@ -13,6 +13,7 @@ import numpy as np
 from veilmark.cells import Cells
 from veilmark.charted import Charted
 from veilmark.errors import OptionError
+from veilmark.readable import Grid, Summary, share
 from veilmark.score.factors import Factors
 
 Normalize = Literal["source", "record", "theory"]
@@ -39,6 +40,9 @@ class Options:
             raise OptionError(
                 f"x must be 1 or larger, or inf, not {self.x:g}. 1 counts every record, inf only the worst."
             )
+
+
+TITLES = {"m": "M-Score", "l_severity": "L-Severity", "tkl": "tkl-Score", "tkl_max": "tkl-Score max"}
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,14 @@ class ScoreResult(Charted):
 
         return scores(self)
 
+    def summary(self) -> Summary:
+        of = {"source": "the whole source", "record": "its worst record", "theory": "the largest there can be"}
+        rows = [(TITLES[key], f"{s.value:,.5g}", share(s.normalized, 2)) for key, s in self.scores.items()]
+        grid = Grid(("score", "value", f"of {of[self.options.normalize]}"), rows)
+        unknown = [f"{self.unknown_records:,} records are not in the source and were left out."]
+        headline = f"Scores of {self.records:,} of the source's {self.source_records:,} records."
+        return Summary(headline, (grid,), unknown if self.unknown_records else ())
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "records": self.records,
@@ -119,6 +131,10 @@ class RecordScore(Charted):
         from veilmark.report.charts import waterfall
 
         return waterfall(self)
+
+    def summary(self) -> Summary:
+        weights = Grid(("sensitive attribute", "weight"), [(n, f"{w:.5g}") for n, w in self.weights.items()])
+        return Summary(str(self), (weights,))
 
     def to_dict(self) -> dict[str, Any]:
         return vars(self) | {"weight": sum(self.weights.values())}

@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from veilmark.domain import Domain
 from veilmark.errors import VeilmarkWarning, WeightsError, listing
+from veilmark.messages import command
 from veilmark.score import ahp, datamodel
 from veilmark.yamlfile import explain
 
@@ -150,6 +151,12 @@ def read_weights(attribute: str, given: Mapping[str, Any] | None, folder: Path) 
     return {"ranges": _ranges, "ahp": _from_ahp, "model": _from_model}[kinds[0]](attribute, given, folder)
 
 
+def check_weights(attribute: str, given: Mapping[str, Any] | None, folder: Path) -> None:
+    """Weights that stand in the study itself are right, if there are any; files are read when they are needed."""
+    if given and not {"ahp", "model"} & set(given):
+        read_weights(attribute, given, folder)
+
+
 def _direct(attribute: str, given: Mapping[str, Any]) -> WeightTable:
     weights = {str(value): _weight(attribute, value, w) for value, w in given.items()}
     default = weights.pop(DEFAULT, None)
@@ -157,10 +164,10 @@ def _direct(attribute: str, given: Mapping[str, Any]) -> WeightTable:
 
 
 def _weight(attribute: str, value: object, given: object) -> float:
-    if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given) or given < 0:
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
         raise WeightsError(
-            f"The weight of '{attribute}' value '{value}' is {given!r}. A weight is a number, 0 or larger (usually up "
-            "to 1)."
+            f"The weight of '{attribute}' value '{value}' is {given!r}. A weight is a number from 0 (harmless) to 1 (as "
+            "bad as it gets)."
         )
     return float(given)
 
@@ -197,7 +204,8 @@ def _attribute_share(attribute: str, spec: Ahp, folder: Path) -> float:
     if spec.rescale:
         raise WeightsError(
             f"The weights of '{attribute}': rescale does not go with attributes, because the largest weight may be "
-            "another attribute's. Use `veilmark weights ahp … --values … --rescale` and write the weights down."
+            "another attribute's. Rescale these weights alone, and write them into the study. "
+            f"{command('weights ahp', 'MATRIX.csv', rescale=True)}"
         )
     shares = ahp.priorities(ahp.read_matrix(folder / str(spec.attributes)), spec.method).by_name
     if attribute not in shares:

@@ -17,11 +17,25 @@ import numpy as np
 import pyarrow as pa
 
 from veilmark.charted import Charted
-from veilmark.errors import DataError, listing
-from veilmark.trace.elsewhere import chances
-from veilmark.trace.evidence import Marked, Sighting, claimed, sight
-from veilmark.trace.scores import observe, score
-from veilmark.trace.tails import claims_tail, decoy_tail, elsewhere_tail
+from veilmark.errors import DataError, OptionError, listing
+from veilmark.readable import Grid, Summary
+from veilmark.trace.bits import marks_of
+from veilmark.trace.columns import Matched, check_map, match_columns
+from veilmark.trace.covers import cover_tests
+from veilmark.trace.elsewhere import avoiding, draw_weight, same_draw
+from veilmark.trace.evidence import Marked
+from veilmark.trace.leaked import Leaked, LeakedTable
+from veilmark.trace.said import notes_on, unread
+from veilmark.trace.sighting import Sighting, sightings
+from veilmark.trace.tails import decoy_tail
+
+MEANING = (
+    "Which groups of persons are in which recipient's copy was drawn at random, with a secret key. Nobody without the key "
+    "could know it. So, whatever was done to the file (rows or columns left out, values coarsened, copies mixed), the copy "
+    "of a recipient who had no part in it agrees with the file by chance alone. (Where real groups are kept for one "
+    "recipient each, that holds for files made from one copy; a note at the end then says so.)"
+)
+"""What the probability of a leaked file is, in the same words everywhere."""
 
 LISTED = 50
 """So many cover classes are listed as evidence."""
@@ -32,8 +46,8 @@ class Suspect:
     """One recipient of one release.
 
     `p_value`: the probability that an innocent recipient, any of those tested, would look as guilty; `score`: its negative
-    decimal logarithm. `tail` says how it was computed: exact, or a bound (chernoff, bound). `beside`: the recipient together
-    with whom the covers point to this one, if that is stronger than alone. `evidence` says what was seen.
+    decimal logarithm. `tail` says how it was computed: exact, or a bound (chernoff, bound). `beside`: the recipients
+    together with whom the covers point to this one, if that is stronger than alone. `evidence` says what was seen.
     """
 
     name: str
@@ -50,19 +64,48 @@ class Suspect:
 
 @dataclass(frozen=True)
 class Traced(Charted):
-    """The recipients, the most suspicious first, and those who are named."""
+    """The recipients, the most suspicious first, and those who are named.
+
+    `identical`: the recorded copies that the evidence is equal to, byte for byte. `record`: the ledger's entry that was
+    written of this trace before it began. `evidence`: name, size and SHA-256 of each file that was read. `marks`: of a
+    leaked file, every mark of each release (`trace/bits.py`). `columns[ours]` is the name that a column of the release has
+    in a leaked file, of the release that fits best; `by_release[id]` has these names for each release. `meaning` says what
+    the probabilities are.
+    """
 
     accused: tuple[str, ...]
     suspects: tuple[Suspect, ...]
     false_accusation: float
     tested: int
     notes: tuple[str, ...] = ()
+    identical: tuple[dict[str, str], ...] = ()
+    record: Mapping[str, Any] | None = None
+    marks: tuple[pa.Table, ...] = field(default=(), repr=False, compare=False)
+    columns: Mapping[str, str] = field(default_factory=dict)
+    meaning: str = ""
+    by_release: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    evidence: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def recipients(self) -> tuple[Suspect, ...]:
+        """All recipients, the most suspicious first."""
+        return self.suspects
 
     def chart(self) -> Any:
         """The recipients by what speaks against them."""
         from veilmark.report.trace_chart import evidence
 
         return evidence(self)
+
+    def summary(self) -> Summary:
+        """Without the evidence, which tells decoys."""
+        rows = [
+            (s.name, s.release, f"{s.p_value:.3g}", "named" if s.name in self.accused else "") for s in self.suspects
+        ]
+        named = f"Named: {', '.join(self.accused)}." if self.accused else "Nobody is named."
+        limit = f"The probability of naming any innocent recipient is at most {self.false_accusation:g}."
+        grid = Grid(("recipient", "release", "probability if innocent", ""), rows)
+        return Summary(f"{named} {limit}", (grid,), (*filter(None, [self.meaning]), *self.notes))
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -71,11 +114,17 @@ class Traced(Charted):
             "false_accusation": self.false_accusation,
             "tested": self.tested,
             "notes": list(self.notes),
+            "evidence": list(self.evidence),
+            "identical": list(self.identical),
+            "record": None if self.record is None else dict(self.record),
+            "columns": dict(self.columns),
+            "columns_by_release": {release: dict(of) for release, of in self.by_release.items()},
+            "meaning": self.meaning,
         }
 
 
 @dataclass(frozen=True)
-class _Finding:
+class Finding:
     """A recipient's probability, before allowing for the others tested."""
 
     name: str
@@ -86,142 +135,96 @@ class _Finding:
     beside: str | None = None
 
 
-# Claims.
-
-
-def trace_claims(
-    releases: Sequence[Marked], claims: pa.Table, false_accusation: float, others: Sequence[Marked] = ()
-) -> Traced:
-    """Who gave away what led to these claims: the probability is that of claims drawn at random from the population, or made
-    with copies of other releases, of these or of `others`."""
-    found: list[_Finding] = []
-    notes = []
-    for marked in releases:
-        elsewhere = chances(marked, [*releases, *others])
-        hits = claimed(marked, claims, elsewhere)
-        if hits is None:
-            notes.append(_nothing_shared(marked, (*marked.identity, *marked.columns)))
-            continue
-        found += [_by_claims(marked, name, kinds) for name, kinds in hits.items()]
-        if doubtful := sum(int((of > 0).sum()) for of in elsewhere.values()):
-            notes.append(
-                f"Release {marked.release}: {doubtful:,} of its decoys may be in classes that other releases show to "
-                "others. They count for less, as claims may have come from there."
-            )
-    _check_any(found, notes, "claims")
-    traced = _ranked(found, false_accusation, notes)
-    named = [s for s in traced.suspects if s.p_value <= false_accusation]
-    return replace(traced, notes=(*traced.notes, *_assumed(named, releases, false_accusation)))
-
-
-def _assumed(named: Sequence[Suspect], releases: Sequence[Marked], false_accusation: float) -> list[str]:
-    """What the probability of claims takes for granted, where somebody is named by it."""
-    if not named:
-        return []
-    notes = ["The probability is that of claims made at random. Ask how they were made before you rely on it."]
-    for one in named:
-        marked = next(m for m in releases if m.release == one.release)
-        chance = picked_tail(marked, one.name, one.evidence)
-        if chance > false_accusation:
-            notes.append(
-                f"Somebody without any copy who lists whole small groups of persons would meet {one.name}'s groups of "
-                f"decoys in release {one.release} as often with a probability of {chance:.2g} at least."
-            )
-    return notes
-
-
-def picked_tail(marked: Marked, name: str, evidence: Sequence[Mapping[str, Any]]) -> float:
-    """The least probability of hitting so many of a recipient's decoy classes by listing just as many classes of the pool:
-    over the draw of classes, given everybody else's."""
-    i = marked.names.index(name)
-    met = len({tuple(row[c] for c in marked.columns) for row in evidence})
-    left = int((marked.drawn.sum(axis=0) == marked.drawn[i]).sum())
-    mine = int(marked.drawn[i].sum())
-    return decoy_tail(min(met, mine), mine, min(met, left), left)
-
-
-def _by_claims(marked: Marked, name: str, kinds: Sequence[Any]) -> _Finding:
-    """The kinds of claims (persons who are named, and others) are tested each, and allowed for."""
-    p, evidence, exact = 1.0, [], True
-    for seen in kinds:
-        claims, reach = (min(n, marked.population) for n in (seen.claims, seen.reach))
-        tail = claims_tail(min(seen.hits, claims, reach), claims, reach, marked.population)
-        if seen.chances.any():
-            tail = max(tail, elsewhere_tail(seen.hits, seen.chances + claims / marked.population))
-            exact = False
-        p = min(p, len(kinds) * tail)
-        exact &= seen.exact
-        evidence += [{"kind": "decoy claimed", **row} for row in seen.evidence]
-    distinct = {tuple(row.items()): row for row in evidence}
-    return _Finding(name, marked.release, p, "exact" if exact else "bound", tuple(distinct.values()))
-
-
 # Leaked files.
 
 
-def trace_file(releases: Sequence[Marked], leak: pa.Table, false_accusation: float) -> Traced:
-    """Who leaked a file, or gave a part of it."""
-    found: list[_Finding] = []
-    notes = []
+def trace_file(
+    releases: Sequence[Marked],
+    leak: pa.Table | Leaked,
+    false_accusation: float,
+    columns: Mapping[str, str] | None = None,
+    others: Sequence[Marked] = (),
+) -> Traced:
+    """Who leaked a file, or gave a part of it; `columns` maps names in the leak to the release's. `others` are further
+    releases of the ledger, in which nobody is looked for."""
+    table: Leaked = LeakedTable(leak) if isinstance(leak, pa.Table) else leak
+    wanted = dict.fromkeys(c for marked in releases for c in marked.columns)
+    check_map(columns or {}, table.columns, wanted)
+    found: list[Finding] = []
+    notes: list[str] = []
+    marks = []
+    matches = {marked.release: match_columns(marked, table, columns) for marked in releases}
+    _refuse_misfits(matches, columns or {})
+    matched: dict[str, Matched] = {}
     for marked in releases:
-        seen = sight(marked, leak)
-        if seen is None:
-            notes.append(_nothing_shared(marked, marked.columns))
+        match = matches[marked.release]
+        seen = sightings(marked, table, match) if match.readings else []
+        if not any(one.tells for one in seen):
+            notes.append(unread(marked, match))
             continue
-        found += _by_file(marked, seen)
-        notes += _notes(marked, seen)
-    _check_any(found, notes, "leaked file")
-    return _ranked(found, false_accusation, notes)
+        found += _by_file(marked, seen, [*releases, *others])
+        notes += notes_on(marked, seen[0])
+        marks.append(marks_of(marked, seen[0]))
+        matched[marked.release] = match
+    check_any(found, notes, "leaked file")
+    best = max(matched.values(), key=lambda match: match.fit)
+    by_release = {release: match.columns for release, match in matched.items()}
+    result = ranked(found, false_accusation, notes)
+    return replace(result, marks=tuple(marks), columns=best.columns, by_release=by_release, meaning=MEANING)
 
 
-def _nothing_shared(marked: Marked, columns: Sequence[str]) -> str:
+def _refuse_misfits(matches: Mapping[str, Matched], given: Mapping[str, str]) -> None:
+    """A column that is mapped must be readable as that column of some release."""
+    for theirs, ours in given.items():
+        having = [match for match in matches.values() if ours in match.columns or ours in match.passed]
+        if having and all(ours in match.misfits for match in having):
+            raise OptionError(
+                f"The column '{theirs}' is mapped to '{ours}', but none of its values is a label of '{ours}' in a release, "
+                "and its frequencies do not fit. Map another column, or drop this map."
+            )
+
+
+def nothing_shared(marked: Marked, columns: Sequence[str]) -> str:
+    """That a release has no column of the evidence."""
     names = listing(list(dict.fromkeys(columns)))
     return f"Release {marked.release} was not looked into: no column holds its values. It has {names}."
 
 
-def _check_any(found: Sequence[_Finding], notes: Sequence[str], what: str) -> None:
+def check_any(found: Sequence[Finding], notes: Sequence[str], what: str) -> None:
+    """Refuse evidence that can be compared with no release."""
     if not found:
         raise DataError(
-            f"The {what} can be compared with no release. {' '.join(notes)} Rename columns to these where they hold the "
-            "same, and see that the first line has the names."
+            f"The {what} can be compared with no release. {' '.join(notes)} Rename columns to these, or map them "
+            "(THEIRS=OURS), and check that the first line of the file has the column names."
         )
 
 
-def _notes(marked: Marked, seen: Sighting) -> list[str]:
-    levels = ", ".join(f"{name} at level +{level}" if level else name for name, level in seen.levels.items())
-    covers = int((seen.cover_group >= 0).sum())
-    notes = [
-        f"Release {marked.release}: {seen.known_rows:,} of {seen.rows:,} different rows are readable by {levels}; "
-        f"{covers:,} of {len(marked.covers):,} cover classes and {int(seen.pool_clear.sum()):,} of "
-        f"{len(seen.pool_clear):,} decoy candidates can be told apart; {seen.kept[0]:,} of {sum(seen.kept):,} classes that "
-        "everybody holds are there."
-    ]
-    if marked.code is None and len(marked.covers):
-        notes.append(
-            f"Release {marked.release}: its covers are kept for one recipient each. What they say holds if no two "
-            "recipients made the file together; what decoys say holds in any case."
-        )
-    return notes
-
-
-def _by_file(marked: Marked, seen: Sighting) -> list[_Finding]:
-    """The tests of all recipients of a release: decoys, and covers by their code or as classes of one copy alone."""
-    decoys = drawn_tails(marked.drawn, seen.pool_clear, seen.pool_there)
-    covers, tails, beside = _cover_tests(marked, seen)
+def _by_file(marked: Marked, seen: Sequence[Sighting], every: Sequence[Marked]) -> list[Finding]:
+    """The tests of all recipients of a release: decoys, and covers by their code or as classes of one copy alone. Where the
+    leak is seen at two choices of levels, both are allowed for; and so is what later releases drew, which spared decoys of
+    this one."""
+    others = list({of.release: of for of in every if not same_draw(marked, of)}.values())
+    free = ~avoiding(marked, others)
+    weight = draw_weight(marked, free, others)
+    decoys = [drawn_tails(marked.drawn, one.pool_clear & free, one.pool_there, weight) for one in seen]
+    covers = cover_tests(marked.holds, marked.code, seen)
     found = []
     for i, name in enumerate(marked.names):
-        kinds = ([decoys[i]] if marked.drawn.any() else []) + ([covers[i]] if len(marked.covers) else [])
-        partner = None if beside[i] < 0 else marked.names[beside[i]]
-        evidence = (*_decoys_there(marked, seen, i), *_covers_there(marked, seen, i))
-        found.append(_Finding(name, marked.release, together(*kinds), tails[i], evidence, partner))
+        drawn = min(1.0, len(seen) * min(of[i] for of in decoys))
+        kinds = ([drawn] if marked.drawn.any() else []) + ([float(covers.p_value[i])] if marked.coded else [])
+        partner = ", ".join(marked.names[j] for j in covers.beside[i]) or None
+        best = seen[int(np.argmin([of[i] for of in decoys]))]
+        evidence = (*_decoys_there(marked, best, i), *_covers_there(marked, best, i))
+        found.append(Finding(name, marked.release, together(*kinds), covers.tail[i], evidence, partner))
     return found
 
 
-def drawn_tails(drawn: np.ndarray, clear: np.ndarray, there: np.ndarray) -> list[float]:
+def drawn_tails(drawn: np.ndarray, clear: np.ndarray, there: np.ndarray, weight: float = 1.0) -> list[float]:
     """For each recipient, the probability that as many of its decoy classes are there: exact, for any leakers.
 
     Given all other recipients' (some of whom may have made the leak), its classes are a random choice from those that are
-    left of the pool. Classes that the leak does not tell apart are left aside, which says nothing of whose they are.
+    left of the pool. Classes that the leak does not tell apart are left aside, which says nothing of whose they are; so are
+    those that cannot be anybody's, as later releases tell. `weight` is how much likelier these make one draw than another.
     """
     taken = drawn.sum(axis=0)
     tails = []
@@ -229,45 +232,9 @@ def drawn_tails(drawn: np.ndarray, clear: np.ndarray, there: np.ndarray) -> list
         left = clear & (taken == own)
         mine = own & clear
         hits, marked = int((mine & there).sum()), int((left & there).sum())
-        tails.append(decoy_tail(hits, int(mine.sum()), marked, int(left.sum())))
+        tail = decoy_tail(hits, int(mine.sum()), marked, int(left.sum()))
+        tails.append(min(1.0, weight * tail))
     return tails
-
-
-def alone_tails(holds: np.ndarray, told: np.ndarray, there: np.ndarray) -> list[float]:
-    """For each recipient, the probability that as many of the classes kept for it alone are there: a bound, if one of the
-    others, or none of them, made the leak.
-
-    Given that one's classes, all others are shared out at random; the one for which the probability is largest counts.
-    (Given everybody else's, nothing would be left to chance.)
-    """
-    mine, hits = (holds & told).sum(axis=1), (holds & told & there).sum(axis=1)
-    every, marked = int(told.sum()), int((told & there).sum())
-    tails = []
-    for i in range(len(holds)):
-        leakers = {(0, 0), *((int(mine[j]), int(hits[j])) for j in range(len(holds)) if j != i)}
-        own = int(hits[i]), int(mine[i])
-        tails.append(max(decoy_tail(*own, marked - seen, every - size) for size, seen in leakers))
-    return tails
-
-
-def _cover_tests(marked: Marked, seen: Sighting) -> tuple[list[float], list[str], np.ndarray]:
-    """For each recipient the probability, how it was computed, and beside whom."""
-    names = len(marked.names)
-    nobody = np.full(names, -1)
-    if not len(marked.covers):
-        return [1.0] * names, ["exact"] * names, nobody
-    if marked.code is None:
-        group = seen.cover_group
-        told = (group >= 0) & (np.bincount(group + 1, minlength=2)[group + 1] == 1)
-        return alone_tails(marked.holds, told, seen.cover_there), ["bound"] * names, nobody
-    code, bits = observe(marked.code, marked.holds, seen.cover_group)
-    if not code.length:
-        return [1.0] * names, ["exact"] * names, nobody
-    present = np.zeros(code.length, dtype=bool)
-    told = seen.cover_group >= 0
-    present[seen.cover_group[told]] = seen.cover_there[told]
-    found = score(code, bits, present, seen.kept)
-    return found.p_value.tolist(), ["exact" if e else "chernoff" for e in found.exact], found.beside
 
 
 def together(*p_values: float) -> float:
@@ -302,7 +269,9 @@ def _covers_there(marked: Marked, seen: Sighting, i: int) -> list[dict[str, Any]
     """The cover classes in the leak that few others hold, the rarest first."""
     holders = marked.holds.sum(axis=0)
     few = holders <= max(len(marked.names) // 3, 1)
-    mine = np.flatnonzero(marked.holds[i] & seen.cover_there & (seen.cover_group >= 0) & few)
+    mine = np.flatnonzero(
+        marked.holds[i] & seen.cover_there & (seen.counted.shown >= 0.5) & (seen.cover_group >= 0) & few
+    )
     mine = mine[np.argsort(holders[mine], kind="stable")][:LISTED]
     rows = marked.texts(marked.class_codes[:, marked.covers[mine]])
     return [
@@ -311,7 +280,7 @@ def _covers_there(marked: Marked, seen: Sighting, i: int) -> list[dict[str, Any]
     ]
 
 
-def _ranked(found: Sequence[_Finding], false_accusation: float, notes: Sequence[str]) -> Traced:
+def ranked(found: Sequence[Finding], false_accusation: float, notes: Sequence[str]) -> Traced:
     """All recipients, each test allowed for; who lies within the chosen probability is named."""
     tests = len(found)
     suspects = []

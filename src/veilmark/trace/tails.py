@@ -154,13 +154,10 @@ def _log_comb(n: int, k: int) -> float:
     return float((np.log(n - i) - np.log(i + 1)).sum())
 
 
-def claims_tail(decoys_claimed: int, claims: int, decoys: int, population: int) -> float:
-    """P(at least so many of a recipient's `decoys` are claimed), had the claims been drawn at random: exact."""
-    return decoy_tail(decoys_claimed, claims, decoys, population)
-
-
-def elsewhere_tail(decoys_claimed: int, chances: np.ndarray) -> float:
-    """P(at least so many of a recipient's decoys are claimed), each with its own chance at most: Chernoff's bound, which
-    also holds where a claim of one makes that of another less likely, as in a class of which so many are claimed."""
-    likely = np.minimum(chances, 1.0)
-    return float(Null.of(np.ones(len(likely), dtype=np.int64), likely).chernoff(np.array([decoys_claimed]))[0])
+def smallest_probability(recipients: int, decoys: int, pool: int) -> float:
+    """The least probability that claims can ever reach for a release: all of one recipient's classes are met, and no other
+    of those of the pool that are nobody else's."""
+    left = pool - (recipients - 1) * decoys
+    if not decoys or left < decoys:
+        return 1.0
+    return min(1.0, recipients * decoy_tail(decoys, decoys, decoys, left))

@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 from veilmark import __version__
 from veilmark.errors import DataError, OptionError, OutputError, VeilmarkError
 from veilmark.ledger.files import digest
+from veilmark.messages import PLAIN, param, spell
 from veilmark.output import write_text
 from veilmark.trace.accuse import Traced
 
@@ -51,6 +52,7 @@ class Checked:
     named: tuple[dict[str, Any], ...] = ()
     false_accusation: float | None = None
     tested: int | None = None
+    meaning: str | None = None
     error: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,7 +66,8 @@ def checked(file: str, known_by: str, kind: str, traced: Traced) -> Checked:
         for s in traced.suspects
         if s.p_value <= traced.false_accusation
     )
-    return Checked(file, known_by, _now(), kind, traced.accused, named, traced.false_accusation, traced.tested)
+    limit, tested = traced.false_accusation, traced.tested
+    return Checked(file, known_by, _now(), kind, traced.accused, named, limit, tested, traced.meaning)
 
 
 def _now() -> str:
@@ -101,7 +104,9 @@ def _own(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
     except OSError as error:
-        raise OutputError(f"'{path}' cannot be written: {error.strerror}. Name another file with --log.") from None
+        raise OutputError(
+            f"'{path}' cannot be written: {error.strerror}. Name another file with {param('log')}."
+        ) from None
 
 
 class Log:
@@ -255,9 +260,9 @@ class Watch:
         try:
             return checked(path.name, known_by, *self.examine(path)), True
         except DataError as error:
-            return Checked(path.name, known_by, _now(), error=str(error)), True
+            return Checked(path.name, known_by, _now(), error=spell(error, PLAIN)), True
         except VeilmarkError as error:
-            return Checked(path.name, known_by, _now(), error=str(error)), False
+            return Checked(path.name, known_by, _now(), error=spell(error, PLAIN)), False
         except Exception as error:
             # Its text is left out: a library's message may quote the data.
             what = f"Something went wrong inside veilmark ({type(error).__name__})."

@@ -44,16 +44,20 @@ def local_losses(
     part: np.ndarray,
     parts: int,
     by_attribute: Parts | None = None,
+    gone: np.ndarray | None = None,
 ) -> dict[str, float]:
-    """The loss of a partition by every metric; nothing is suppressed. `by_attribute` saves computing it again."""
-    own = by_attribute or local_by_attribute(classes, levels, numeric, part, parts)
+    """The loss of a partition by every metric; `gone` is a mask of the parts that are suppressed. `by_attribute` saves
+    computing it again."""
+    own = by_attribute or local_by_attribute(classes, levels, numeric, part, parts, gone=gone)
     size = np.bincount(part, weights=classes.records, minlength=parts)
     squares = float((size**2).sum())
+    lost = np.zeros(parts, dtype=bool) if gone is None else gone
+    left_out = float((size[lost] * size.sum() - size[lost] ** 2).sum())
     means: dict[str, float] = {}
     for metric in ADDITIVE:
         total = sum(of[metric] for of in own.values())
         means[metric] = total if metric == "entropy" else total / max(len(own), 1)
-    return {"dm_star": squares, "dm": squares, **means}
+    return {"dm_star": squares, "dm": squares + left_out, **means}
 
 
 def local_by_attribute(
@@ -63,21 +67,31 @@ def local_by_attribute(
     part: np.ndarray,
     parts: int,
     sets: bool = True,
+    gone: np.ndarray | None = None,
 ) -> dict[str, dict[str, float]]:
     """Each attribute's own loss by the additive metrics: a mean over records in 0..1, entropy a sum in bits.
 
-    `sets`: categories without levels of their own are published as sets of values, as Mondrian does by default.
+    `sets`: categories without levels of their own are published as sets of values, as Mondrian does by default. Records of
+    parts that are `gone` lose everything.
     """
     size = np.bincount(part, weights=classes.records, minlength=parts)
     members = _Members(part, parts)
+    lost = np.zeros(parts, dtype=bool) if gone is None else gone
     return {
-        column: _attribute_losses(classes, i, of, as_number, members, size, sets)
+        column: _attribute_losses(classes, i, of, as_number, members, size, sets, lost)
         for i, (column, of, as_number) in enumerate(zip(classes.columns, levels, numeric, strict=True))
     }
 
 
 def _attribute_losses(
-    classes: ClassTable, i: int, levels: Levels, as_number: bool, members: _Members, size: np.ndarray, sets: bool
+    classes: ClassTable,
+    i: int,
+    levels: Levels,
+    as_number: bool,
+    members: _Members,
+    size: np.ndarray,
+    sets: bool,
+    gone: np.ndarray,
 ) -> dict[str, float]:
     codes, domain = classes.codes[i], classes.domains[i]
     values, everyone = len(domain), float(size.sum()) or 1.0
@@ -91,6 +105,8 @@ def _attribute_losses(
         if sets and levels.height == 1:
             leaves, covered = _set_cover(codes, records, members)
             width = np.where(leaves > 1, leaves / max(values, 1), 0.0)
+    level, width = np.where(gone, levels.height, level), np.where(gone, 1.0, width)
+    leaves, covered = np.where(gone, values, leaves), np.where(gone, everyone, covered)
     there = classes.records > 0
     bits = np.log2(covered[members.part[there]] / records[codes[there]])
     return {

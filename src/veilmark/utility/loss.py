@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from veilmark.classes import ClassTable
+from veilmark.defaults import Metric
 from veilmark.hierarchy import Levels
 
-Metric = Literal["dm_star", "precision", "dm", "gcp", "entropy", "lm"]
 METRICS: tuple[Metric, ...] = ("dm_star", "precision", "dm", "gcp", "entropy", "lm")
 ADDITIVE: tuple[Metric, ...] = ("precision", "gcp", "entropy", "lm")
 

@@ -18,6 +18,7 @@ from scipy import sparse
 from veilmark.cells import Cells
 from veilmark.charted import Charted
 from veilmark.hierarchy import Levels
+from veilmark.readable import Grid, Summary
 from veilmark.utility.association import contingency, cramers_v
 from veilmark.utility.columns import Column
 from veilmark.utility.covers import Cover
@@ -117,6 +118,16 @@ class UtilityView(Charted):
 
         return utility(self)
 
+    def summary(self) -> Summary:
+        rows = [(n, *m.values, _distance(m.total_variation)) for n, m in self.marginals.items()]
+        columns = Grid(("column", "values before", "after", "total variation"), rows)
+        pairs = [(" × ".join(a.columns), f"{a.v.before:.3f}", f"{a.v.after:.3f}") for a in self.associations]
+        together = Grid(("association (Cramér's V)", "before", "after"), pairs)
+        loss = self.loss.after.items() if self.loss else ()
+        lost = Grid(("loss", "value"), [(name, f"{value:.5g}") for name, value in loss])
+        headline = f"The release has {self.records[1]:,} of the source's {self.records[0]:,} records."
+        return Summary(headline, (columns, together, lost), self.notes)
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "records": {"before": self.records[0], "after": self.records[1]},
@@ -126,6 +137,10 @@ class UtilityView(Charted):
             "classifier": self.classifier.to_dict() if self.classifier else None,
             "notes": list(self.notes),
         }
+
+
+def _distance(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
 
 
 def marginal(column: Column) -> Marginal:

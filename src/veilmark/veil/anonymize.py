@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,17 @@ from veilmark.classes import ClassTable, Tally
 from veilmark.domain import Domain
 from veilmark.engines import engine_for
 from veilmark.errors import DataError, OptionError, StudyError, listing
+from veilmark.framed import Framed
 from veilmark.hierarchy import Levels
+from veilmark.messages import param
 from veilmark.privacy.measures import count_sizes
 from veilmark.privacy.models import KAnonymity, PrivacyModel
+from veilmark.privacy.unchanged import unchanged_grid
+from veilmark.readable import Grid, Summary, count
 from veilmark.utility.local import local_by_attribute, local_losses
 from veilmark.utility.loss import NodeLoss, untouched
 from veilmark.veil import mondrian, ola, recoding
+from veilmark.veil.generalized import Generalized, generalized_columns
 from veilmark.veil.microaggregate import mdav, means, v_mdav
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Evaluated, Ola
@@ -42,10 +47,46 @@ class Microaggregation:
 
     gamma: float | None = None
     k: int | None = field(default=None, kw_only=True)
-    models: tuple[PrivacyModel, ...] = field(default=(), kw_only=True)
+    models: Sequence[PrivacyModel] = field(default=(), kw_only=True)
 
 
 Method = Ola | Mondrian | Microaggregation
+
+
+@dataclass(frozen=True)
+class LocalOffer:
+    """A local method that would lose `loss` where the release loses `instead_of` (both GCP), judged on so many of the
+    classes."""
+
+    method: str
+    loss: float
+    instead_of: float
+    judged: int
+    classes: int
+
+    def __str__(self) -> str:
+        name = self.method.capitalize()
+        sample = "" if self.judged == self.classes else f" (judged on {self.judged:,} of {self.classes:,} classes)"
+        return f"{name} would lose {_percent(self.loss)} instead of {_percent(self.instead_of)}{sample}"
+
+
+@dataclass(frozen=True)
+class SuppressionOffer:
+    """That the release would lose `loss` instead of `instead_of` (both GCP) if this `share` might be suppressed."""
+
+    share: float
+    unit: str
+    loss: float
+    instead_of: float
+
+    def __str__(self) -> str:
+        losses = f"{_percent(self.loss)} instead of {_percent(self.instead_of)}"
+        return f"With up to {self.share * 100:g} % of the {self.unit} suppressed it would lose {losses}"
+
+
+def _percent(share: float) -> str:
+    """`4.5 %`, `25 %`: two digits."""
+    return f"{100 * share:.1f} %" if share < 0.0995 else f"{100 * share:.0f} %"
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +107,12 @@ class Plan:
     before: Mapping[str, float] = field(default_factory=dict)
     metric: str = ""
     lattice: int = 0
+    generalized: Mapping[str, Generalized] = field(default_factory=dict)
+    """Each column's level and an example, where all its labels are of one level."""
+    local: LocalOffer | None = None
+    """A local method that would lose clearly less."""
+    suppression: SuppressionOffer | None = None
+    """A share of suppressed records with which OLA would lose clearly less."""
 
     @property
     def sizes(self) -> np.ndarray:
@@ -74,8 +121,9 @@ class Plan:
 
 
 @dataclass(frozen=True, eq=False)
-class Anonymized(Charted):
-    """A release: its plan, and what the written file says of itself.
+class Anonymized(Charted, Framed):
+    """A release: its plan, and what the written file says of itself. `to_pandas()`, `to_polars()` and `to_arrow()` are its
+    rows, `write("out.parquet")` writes them.
 
     Where the study names persons, `k` counts them, as planned: their column is not in the file, which can only show that
     its classes have `verified.k` records.
@@ -91,10 +139,52 @@ class Anonymized(Charted):
     data: pa.Table | None = None
     as_is: tuple[str, ...] = ()
     """Columns that the study does not name, published as they are."""
+    columns_left_out: tuple[str, ...] = ()
+    """Columns that are not published because the study does not name them."""
+    missing_counted: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By sensitive attribute and model, the classes that meet it only because a missing value counts as a value."""
 
     def __repr__(self) -> str:
         left = f"{self.records:,} records in {self.verified.classes:,} classes, {self.plan.suppressed:,} suppressed"
         return f"Anonymized({self.plan.method}: k = {self.k}; {left})"
+
+    @property
+    def recoding(self) -> Recoding:
+        """Which value became what: `recoding.save("recoding.json")`, `study.apply(recoding, new_data)`."""
+        return self.plan.recoding
+
+    @property
+    def levels(self) -> Mapping[str, int]:
+        """The generalization level of each quasi-identifier; empty where there is no one level, as with Mondrian."""
+        return self.plan.recoding.levels
+
+    @property
+    def suppressed(self) -> int:
+        """How many records were left out."""
+        return self.plan.suppressed
+
+    @property
+    def loss(self) -> Mapping[str, float]:
+        """The loss by every metric."""
+        return self.plan.loss
+
+    def summary(self) -> Summary:
+        who = "persons" if self.of_persons else "records"
+        headline = (
+            f"{self.plan.method}: {count(self.records, 'record')} in {count(self.verified.classes, 'class')}, "
+            f"{self.plan.suppressed:,} suppressed. k = {self.k:,}, in {who}."
+        )
+        rows = [(name, f"{of.level} of {of.height}", of.after) for name, of in self.plan.generalized.items()]
+        levels = Grid(("quasi-identifier", "generalization level", "for example"), rows)
+        loss = Grid(("loss", "value"), [(name, f"{value:.5g}") for name, value in self.plan.loss.items()])
+        held = [f"Promised: {', '.join(map(str, self.models))}."] if self.models else []
+        if self.columns_left_out:
+            held.append(f"Not published, because the study does not name them: {', '.join(self.columns_left_out)}.")
+        held += [f"{self.plan.local}. Use Mondrian instead of Ola for that."] if self.plan.local else []
+        if self.plan.suppression:
+            held.append(f"{self.plan.suppression}. Use Ola(suppression={self.plan.suppression.share:g}) for that.")
+        written = [f"Written to {self.output}."] if self.output else []
+        return Summary(headline, (levels, loss, unchanged_grid(self.verified.unchanged)), [*held, *written])
 
     def chart(self) -> Any:
         """The lattice that OLA searched; of other methods the sizes of the published classes."""
@@ -115,6 +205,7 @@ class Anonymized(Charted):
         return {
             "method": self.plan.method,
             "levels": dict(self.plan.recoding.levels),
+            "generalized": {name: of.to_dict() for name, of in self.plan.generalized.items()},
             "records": self.records,
             "suppressed": self.plan.suppressed,
             "classes": found.classes,
@@ -127,15 +218,20 @@ class Anonymized(Charted):
             "loss_by_attribute": {name: dict(of) for name, of in self.plan.by_attribute.items()},
             "models": [m.to_dict() for m in self.models],
             "verified": [limit.to_dict() for limit in found.limits],
+            "local": asdict(self.plan.local) if self.plan.local else None,
+            "suppression_offer": asdict(self.plan.suppression) if self.plan.suppression else None,
             "gap": self.plan.gap,
             "explored": len(self.plan.explored),
             "as_is": list(self.as_is),
+            "columns_left_out": list(self.columns_left_out),
+            "missing_counted": {name: dict(of) for name, of in self.missing_counted.items()},
+            "unchanged": {name: of.to_dict() for name, of in found.unchanged.items()},
             "output": self.output,
         }
 
 
-def read_release(output: str | None, data: pa.Table | None) -> pa.Table:
-    """A release that was written to a file, or kept where there was none."""
+def read_release(output: Any, data: pa.Table | None) -> pa.Table:
+    """A release that was written to a file, or is a frame, or was kept where there was neither."""
     if data is not None or output is None:
         return data
     with engine_for(output) as engine:
@@ -148,7 +244,7 @@ def all_models(models: Sequence[PrivacyModel], method: Method) -> list[PrivacyMo
     of_k = [] if method.k is None else [KAnonymity(method.k)]
     wanted = [*of_k, *models, *method.models]
     if not wanted:
-        raise OptionError("Say what the release must meet, such as Ola(k=5) or --k 5.")
+        raise OptionError(f"Say what the release must meet, such as {param('k', 5)}.")
     return wanted
 
 
@@ -213,7 +309,8 @@ def _by_ola(classes: ClassTable, levels: Sequence[Levels], models: Sequence[Priv
     tally = table.tally.take(kept)
     people = None if table.population is None else _people(table, levels, found.node)
     before = untouched(classes)
-    search = (found.gap, found.explored, people, own, before, method.loss, found.lattice_size)
+    told = generalized_columns(table, levels, found.node, kept)
+    search = (found.gap, found.explored, people, own, before, method.loss, found.lattice_size, told)
     return Plan("ola", made, suppressed, losses, tally, *search)
 
 

@@ -133,14 +133,17 @@ def _common(column: Fingerprints) -> np.ndarray:
 def read_groups(given: Sequence[Sequence[str]], names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """Groups that were asked for, which must hold each sensitive attribute once."""
     from veilmark.errors import OptionError, did_you_mean, listing
+    from veilmark.messages import param
 
     groups = tuple(tuple(group) for group in given if group)
     listed = [name for group in groups for name in group]
     for name in listed:
         if name not in names:
-            raise OptionError(f"'{name}' of --groups is not a sensitive attribute.{did_you_mean(name, names)}")
+            raise OptionError(f"'{name}' of {param('groups')} is not a sensitive attribute.{did_you_mean(name, names)}")
         if listed.count(name) > 1:
-            raise OptionError(f"'{name}' is in --groups more than once. An attribute is published once.")
+            raise OptionError(f"'{name}' is in {param('groups')} more than once. An attribute is published once.")
     if lacking := [name for name in names if name not in listed]:
-        raise OptionError(f"--groups leaves out {listing(lacking)}. Put every sensitive attribute into one group.")
+        raise OptionError(
+            f"{param('groups')} leaves out {listing(lacking)}. Put every sensitive attribute into one group."
+        )
     return groups

@@ -1,7 +1,8 @@
 """OLA and Mondrian on folded persons: a row a person, quasi-identifiers generalized, fingerprints as they are.
 
 Made for one record a person, both hold here what they promise: a class of k is k persons. What they find is published as
-the other methods for many records a person publish it, and its loss measured as theirs, so that they can be compared.
+the other methods for many records a person publish it, and its loss measured as theirs, so that they can be compared: QI-NCP
+is the GCP that `anonymize` tells of the same table.
 Persons whom OLA suppresses are left out, and count as fully generalized in every attribute.
 """
 
@@ -15,13 +16,13 @@ import pyarrow as pa
 
 from veilmark.cells import number, pack
 from veilmark.classes import ClassTable, Histogram, Tally
+from veilmark.defaults import K
 from veilmark.domain import Domain
 from veilmark.errors import OptionError
 from veilmark.hierarchy import Levels
 from veilmark.persons import Fingerprints, PersonTable
 from veilmark.privacy.models import Alpha, KAnonymity, PrivacyModel
-from veilmark.utility.loss import number_widths
-from veilmark.utility.sliced import amounts, class_middles, counts_as_number, label_widths, nil, qi_ncp, sa_ncp
+from veilmark.utility.sliced import amounts, class_middles, counts_as_number, nil, sa_ncp
 from veilmark.veil.anonymize import plan
 from veilmark.veil.items import one_table
 from veilmark.veil.mondrian import Mondrian
@@ -33,13 +34,15 @@ from veilmark.veil.sliced import Sliced
 @dataclass(frozen=True)
 class Generalization:
     """Tuning of the method: `search` is how generalizations are found; with `l`, no fingerprint of any sensitive
-    attribute has more than 1/l of a class; `seed` decides the order of published rows. Who knows it can undo the order:
+    attribute has more than 1/l of a class; `numeric` says which quasi-identifiers are cut as numbers, by default those whose
+    levels are ranges; `seed` decides the order of published rows. Who knows it can undo the order:
     without one, chance decides."""
 
-    k: int = 5
+    k: int = K
     l: float | None = None  # noqa: E741
-    search: Ola | Mondrian = field(default_factory=lambda: Ola(loss="gcp"))
+    search: Ola | Mondrian = field(default_factory=lambda: Ola())
     seed: int | None = None
+    numeric: Mapping[str, bool] | None = None
 
     def models(self, persons: PersonTable) -> list[PrivacyModel]:
         """What a class must meet."""
@@ -54,7 +57,10 @@ def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: Ge
             f"There are {len(persons):,} persons, fewer than k = {method.k}: no class can be that large. Lower k."
         )
     classes = _with_kinds(persons) if method.l else persons.classes
-    numeric = [counts_as_number(column, levels[name]) for name, column in persons.quasi.items()]
+    numeric = [
+        counts_as_number(column, levels[name]) if method.numeric is None else method.numeric[name]
+        for name, column in persons.quasi.items()
+    ]
     models = method.models(persons)
     made = plan(classes, [levels[name] for name in persons.quasi], numeric, models, method.search)
     labels, kept = _labels(made.recoding, persons)
@@ -74,7 +80,7 @@ def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: Ge
         **({"levels": dict(made.recoding.levels)} if made.recoding.levels else {}),
         "asked": {"k": method.k, "l": method.l},
     }
-    loss = _loss(persons, levels, made.recoding, part, kept)
+    loss = {"ncp": made.loss["gcp"], **_loss(persons, levels, made.recoding, part, kept)}
     return Sliced(quasi, (sensitive,), (tuple(persons.sensitive),), facts, loss)
 
 
@@ -115,13 +121,11 @@ def _classes(labels: list[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
 def _loss(
     persons: PersonTable, levels: Mapping[str, Levels], recoding: Recoding, part: np.ndarray, kept: np.ndarray
 ) -> dict[str, float]:
-    """QI-NCP, SA-NCP and NIL, as of all methods; a label tells its range or its leaves, also where a class has fewer."""
+    """SA-NCP and NIL, as of all methods; a label tells its range or its leaves, also where a class has fewer."""
     if recoding.local:
-        ncp = qi_ncp(persons, levels, part)
         spots = dict.fromkeys(persons.quasi, part)
     else:
         spots = {name: of[persons.quasi[name].values] for name, of in zip(persons.quasi, recoding.codes, strict=True)}
-        ncp = float(np.mean([_label_ncp(persons.quasi[n], levels[n], recoding.levels[n], kept) for n in persons.quasi]))
     numbers = amounts(persons, levels)
     quasi = {
         name: _middles(column, spots[name], kept)
@@ -135,23 +139,11 @@ def _loss(
         if name not in numbers
     }
     return {
-        "ncp": ncp,
         "sa_ncp": sa_ncp(persons, levels, words),
         "nil": nil(persons, quasi | money),
         "qi_nil": nil(persons, quasi),
         "sa_nil": nil(persons, money),
     }
-
-
-def _label_ncp(column: Fingerprints, levels: Levels, level: int, kept: np.ndarray) -> float:
-    """The share of an attribute that the persons' labels at a level cover."""
-    codes, count = levels.codes[level], len(levels.labels[level])
-    numbers = column.domain.numbers
-    if numbers is not None and counts_as_number(column, levels):
-        width = number_widths(numbers, codes, count)
-    else:
-        width = label_widths(levels, level)
-    return float(np.mean(np.where(kept, width[codes[column.values]], 1.0)))
 
 
 def _middles(column: Fingerprints, spot: np.ndarray, kept: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ How a part is cut along an attribute:
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -23,7 +24,7 @@ import pyarrow.compute as pc
 
 from veilmark.cells import number, pack
 from veilmark.classes import ClassTable
-from veilmark.errors import OptionError, VeilmarkError, listing
+from veilmark.errors import OptionError, VeilmarkWarning, listing
 from veilmark.hierarchy import Levels
 from veilmark.privacy.models import DeltaPresence, KMap, PrivacyModel
 from veilmark.veil.axes import Axis, axis_of, reach
@@ -53,7 +54,7 @@ class Mondrian:
     relaxed: bool = False
     sets: bool = True
     k: int | None = field(default=None, kw_only=True)
-    models: tuple[PrivacyModel, ...] = field(default=(), kw_only=True)
+    models: Sequence[PrivacyModel] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +94,20 @@ def partition(
     places = np.array([a.place[c] for a, c in zip(axes, classes.codes, strict=True)], dtype=np.int32)
     places = places.reshape(len(axes), len(classes))
     found = _publish(axes, places, Cutting(axes, models, method.relaxed).run(table, places))
-    _check_published(found, table, models)
+    unmet = _unmet(found, table, models)
+    if unmet and method.relaxed:
+        warnings.warn(
+            f"Ranges that overlap would join parts that do not meet {listing(unmet)} together. No ranges overlap here.",
+            VeilmarkWarning,
+            stacklevel=2,
+        )
+        found = _publish(axes, places, Cutting(axes, models, relaxed=False).run(table, places))
+        unmet = _unmet(found, table, models)
+    if unmet:
+        raise OptionError(
+            f"Parts that got the same labels do not meet {listing(unmet)} together. Give the labels of a hierarchy's levels "
+            "different names, or use OLA."
+        )
     return found
 
 
@@ -119,12 +133,11 @@ def _check_whole(table: ClassTable, models: Sequence[PrivacyModel]) -> None:
         )
 
 
-def _check_published(found: Partition, table: ClassTable, models: Sequence[PrivacyModel]) -> None:
-    """Parts with the same labels were joined; there are models that two classes meet but not both together."""
+def _unmet(found: Partition, table: ClassTable, models: Sequence[PrivacyModel]) -> list[PrivacyModel]:
+    """What the published classes do not meet: parts with the same labels were joined, and there are models that two classes
+    meet but not both together."""
     published = merge_classes(table, found.part, found.parts)
-    unmet = [m for m in models if m.failing(published).any()]
-    if unmet:
-        raise VeilmarkError(f"Parts that got the same labels do not meet {listing(unmet)} together. Try it strict.")
+    return [m for m in models if m.failing(published).any()]
 
 
 # What is published.

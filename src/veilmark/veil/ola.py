@@ -18,10 +18,11 @@ import numpy as np
 
 from veilmark import progress
 from veilmark.classes import ClassTable
+from veilmark.defaults import LOSS, SECONDS, SUPPRESSION, Metric
 from veilmark.errors import OptionError, did_you_mean
 from veilmark.hierarchy import Levels
 from veilmark.privacy.models import KAnonymity, PrivacyModel, all_monotone, failing_classes
-from veilmark.utility.loss import METRICS, Metric, NodeLoss
+from veilmark.utility.loss import METRICS, NodeLoss
 from veilmark.veil.keyed import KeyedSizes
 from veilmark.veil.lattice import FAILS, UNKNOWN, Bounds, Lattice, Node, NodeTables
 from veilmark.veil.recoding import Unit, counted
@@ -35,17 +36,18 @@ BLOCK = 2_000
 class Ola:
     """Tuning of the search. `suppression` is the share of records that may be left out; `loss` decides; `weights` say
     how much each attribute counts in it; `levels` fixes an attribute's level or bounds it: {"sex": 0, "zip": (0, 3)};
-    after `seconds` the best node so far is taken. With `unit` persons, `suppression` is the share of persons who may
+    after `seconds` the best node so far is taken, by default after a minute where the lattice is too large to try all of
+    it (math.inf: never). With `unit` persons, `suppression` is the share of persons who may
     lose a record. `k` and `models` are what the release must meet."""
 
-    suppression: float = 0.0
-    loss: Metric = "dm_star"
+    suppression: float = SUPPRESSION
+    loss: Metric = LOSS
     weights: Mapping[str, float] = field(default_factory=dict)
     levels: Mapping[str, int | tuple[int, int]] = field(default_factory=dict)
     seconds: float | None = None
     unit: Unit = field(default="records", kw_only=True)
     k: int | None = field(default=None, kw_only=True)
-    models: tuple[PrivacyModel, ...] = field(default=(), kw_only=True)
+    models: Sequence[PrivacyModel] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         if not 0 <= self.suppression <= 1:
@@ -55,14 +57,17 @@ class Ola:
             raise OptionError(f"'{self.loss}' is not a loss metric.{did_you_mean(self.loss, METRICS)} Known: {known}.")
         if self.seconds is not None and not self.seconds > 0:
             raise OptionError(f"The time limit must be more than 0 seconds, not {self.seconds:g}.")
-        if any(w < 0 for w in self.weights.values()):
-            raise OptionError("The weight of an attribute in the loss must be 0 or larger.")
+        for name, weight in self.weights.items():
+            if not 0 <= weight < math.inf:
+                raise OptionError(
+                    f"The weight of '{name}' in the loss must be a number of 0 or more, not {weight:g}. Try 1."
+                )
 
 
 @dataclass(frozen=True)
 class Evaluated:
     """A node that was tried: whether it passes, the records it suppresses, its classes, Σ|E|² over all of them
-    (where discernibility decides) and, where it passes, its loss."""
+    (where discernibility decides) and, where it passes and publishes something, its loss."""
 
     node: Node
     passes: bool
@@ -78,7 +83,8 @@ class Evaluated:
 @dataclass(frozen=True, eq=False)
 class Found:
     """The best node with its class table and suppressed classes; `gap` is how far below its loss another node could
-    still lie, as a share (0: proven best); `explored` are all nodes that were tried."""
+    still lie, as a share (0: proven best); `explored` are all nodes that were tried. All classes are suppressed only where
+    no node publishes anything."""
 
     node: Node
     table: ClassTable
@@ -141,10 +147,12 @@ class _Search:
         self.best: tuple[float, Node] | None = None
         self.least_failing: tuple[int, Node] | None = None
         self.explored: list[Evaluated] = []
+        self.emptied: Node | None = None
         self.everyone = classes.total_records
         self.gap = 0.0
         self.lattice: Lattice | None = None
-        self.deadline = time.monotonic() + method.seconds if method.seconds else None
+        seconds = method.seconds or (SECONDS if bounds.size > LARGEST_LATTICE else None)
+        self.deadline = time.monotonic() + seconds if seconds else None
 
     @property
     def largest_failing(self) -> int | None:
@@ -203,6 +211,8 @@ class _Search:
         self.explored.append(found)
         if found.loss is not None and (self.best is None or (found.loss, node) < self.best):
             self.best = (found.loss, node)
+        if found.passes and found.loss is None:
+            self.emptied = node
         if not found.passes and (self.least_failing is None or found.suppressed < self.least_failing[0]):
             self.least_failing = (found.suppressed, node)
         return found
@@ -213,7 +223,7 @@ class _Search:
         lost = records[failing]
         suppressed = int(lost.sum())
         loss = None
-        if suppressed <= self.limit:
+        if suppressed <= self.limit and suppressed < self.everyone:
             loss = self._loss(node, records, failing, lambda: sizes.codes(keys[failing]))
         return Evaluated(node, suppressed <= self.limit, suppressed, len(records), self._squares(records), loss)
 
@@ -221,8 +231,10 @@ class _Search:
         table = self.tables.table(node)
         failing = self.failing(table)
         passes = counted(table.tally.take(failing), self.method.unit) <= self.limit
-        loss = self._loss(node, table.records, failing, lambda: table.codes[:, failing]) if passes else None
         suppressed, classes = int(table.records[failing].sum()), int((table.records > 0).sum())
+        loss = None
+        if passes and suppressed < self.everyone:
+            loss = self._loss(node, table.records, failing, lambda: table.codes[:, failing])
         return Evaluated(node, passes, suppressed, classes, self._squares(table.records), loss)
 
     def _squares(self, records: np.ndarray) -> float:
@@ -350,7 +362,12 @@ class _Search:
 
     def best_of(self, nodes: Iterable[Node]) -> Evaluated | None:
         """The node that passes with the least loss."""
-        tried = [found for found in map(self.evaluate, nodes) if found.loss is not None]
+        tried = []
+        for node in nodes:
+            if self.out_of_time():
+                break
+            found = self.evaluate(node)
+            tried += [found] if found.loss is not None else []
         return min(tried, key=lambda found: found.loss or 0.0, default=None)
 
     def better(self, nodes: Iterable[Node]) -> Evaluated | None:
@@ -401,11 +418,14 @@ class _Search:
 
     def result(self) -> Found:
         """The best node, or an error that says how near the search came."""
-        if self.best is None:
+        if self.best is None and self.emptied is None:
             raise OptionError(self.no_node())
-        loss, node = self.best
+        node = self.emptied if self.best is None else self.best[1]
+        assert node is not None
         table = self.tables.table(node)
-        return Found(node, table, self.failing(table), loss, self.gap, self.bounds.size, tuple(self.explored))
+        failing = self.failing(table)
+        loss = self.losses.of(self.method.loss, table, node, failing) if self.best is None else self.best[0]
+        return Found(node, table, failing, loss, self.gap, self.bounds.size, tuple(self.explored))
 
     def no_node(self) -> str:
         wanted = " and ".join(map(str, self.models))

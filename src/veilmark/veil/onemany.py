@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from veilmark.classes import ClassTable, Histogram, Tally
+from veilmark.defaults import K
 from veilmark.domain import Domain
 from veilmark.errors import OptionError, VeilmarkError
 from veilmark.hierarchy import Levels
@@ -41,7 +42,7 @@ class OneMany:
     """Tuning of the method; `seed` decides the order of published rows. Who knows it can undo the order:
     without one, chance decides."""
 
-    k: int = 5
+    k: int = K
     l: int = 2  # noqa: E741
     seed: int | None = None
 

@@ -22,6 +22,7 @@ from veilmark.classes import ClassTable, Tally
 from veilmark.domain import Domain
 from veilmark.errors import DataError
 from veilmark.hierarchy import Levels
+from veilmark.messages import param
 from veilmark.output import write_text
 
 KEY_BOUND = 1 << 62
@@ -140,12 +141,12 @@ class Recoding:
             return _read(json.loads(Path(path).read_text(encoding="utf-8")))
         except OSError as error:
             raise DataError(
-                f"'{path}' cannot be read: {error.strerror}. Name a file that `--recoding` wrote."
+                f"'{path}' cannot be read: {error.strerror}. Name a file that {param('recoding')} of anonymize wrote."
             ) from None
         except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
             why = f"{type(error).__name__}: {error}"
             raise DataError(
-                f"'{path}' cannot be read as a recoding ({why}). Make it with `anonymize --recoding`."
+                f"'{path}' cannot be read as a recoding ({why}). Make one: anonymize with {param('recoding')}."
             ) from None
 
 

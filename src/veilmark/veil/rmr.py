@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilmark.cells import number, pack
+from veilmark.defaults import K
 from veilmark.errors import OptionError
 from veilmark.hierarchy import Levels
 from veilmark.persons import Fingerprints, PersonTable
@@ -38,7 +39,7 @@ class Rmr:
     """Tuning of the method; `seed` decides the order of published rows. Who knows it can undo the order:
     without one, chance decides."""
 
-    k: int = 5
+    k: int = K
     m: int = 2
     delta: float = 0.66
     seed: int | None = None

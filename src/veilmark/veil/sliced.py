@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -26,8 +26,15 @@ import pyarrow.parquet as pq
 
 from veilmark.charted import Charted
 from veilmark.errors import DataError, OptionError, OutputError
+from veilmark.framed import as_pandas, as_polars, plain_columns
 from veilmark.output import write_table
 from veilmark.persons import Fingerprints
+from veilmark.readable import Grid, Summary, count
+from veilmark.scratch import PART
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
 
 Form = Literal["csv", "parquet"]
 
@@ -50,6 +57,8 @@ class Sliced(Charted):
     groups: tuple[tuple[str, ...], ...]
     facts: Mapping[str, Any] = field(default_factory=dict)
     loss: Mapping[str, float] = field(default_factory=dict)
+    columns_left_out: tuple[str, ...] = ()
+    """Columns of the source that no table has: the tables hold quasi-identifiers and sensitive attributes alone."""
 
     def __post_init__(self) -> None:
         for table in (self.quasi, *self.sensitive):
@@ -67,6 +76,15 @@ class Sliced(Charted):
     def __repr__(self) -> str:
         parts = "; ".join(", ".join(group) for group in self.groups)
         return f"Sliced({len(self):,} persons; {parts}; {'linked' if self.linked else 'not linked'})"
+
+    def summary(self) -> Summary:
+        tables = [("qi", ", ".join(self.quasi.column_names))]
+        tables += [(f"sensitive_{i}", ", ".join(group)) for i, group in enumerate(self.groups, 1)]
+        loss = [(name, f"{value:.4g}") for name, value in self.loss.items()]
+        method = f"{self.facts['method']}: " if "method" in self.facts else ""
+        headline = f"{method}{count(len(self), 'person')} in {count(len(tables), 'table')}, "
+        headline += "linked by groups." if self.linked else "not linked."
+        return Summary(headline, (Grid(("table", "columns"), tables), Grid(("loss", "value"), loss)))
 
     @property
     def linked(self) -> bool:
@@ -86,20 +104,39 @@ class Sliced(Charted):
 
     def _sizes(self) -> np.ndarray:
         """How many persons share each combination of the published quasi-identifiers."""
-        names = [name for name in self.quasi.column_names if not re.fullmatch(r"gid_\d+", name)]
+        names = [name for name in self.quasi.column_names if not is_gid(name)]
         counted = self.quasi.group_by(names).aggregate([([], "count_all")]) if names else None
         return np.array([len(self)]) if counted is None else counted.column("count_all").to_numpy()
 
+    def to_arrow(self) -> dict[str, pa.Table]:
+        """The tables by the names of their files, `qi`, `sensitive_1`, …, as Arrow tables."""
+        names = ["qi", *(f"sensitive_{i}" for i in range(1, len(self.sensitive) + 1))]
+        return {name: plain_columns(of) for name, of in zip(names, (self.quasi, *self.sensitive), strict=True)}
+
+    def to_pandas(self) -> dict[str, pd.DataFrame]:
+        """The tables by the names of their files, as pandas DataFrames."""
+        return {name: as_pandas(of) for name, of in self.to_arrow().items()}
+
+    def to_polars(self) -> dict[str, pl.DataFrame]:
+        """The tables by the names of their files, as polars DataFrames."""
+        return {name: as_polars(of) for name, of in self.to_arrow().items()}
+
     def to_dict(self) -> dict[str, Any]:
         """What is known of the release, without its rows."""
-        return {**self.facts, "persons": len(self), "groups": [list(g) for g in self.groups], "loss": dict(self.loss)}
+        return {
+            **self.facts,
+            "persons": len(self),
+            "groups": [list(g) for g in self.groups],
+            "loss": dict(self.loss),
+            "columns_left_out": list(self.columns_left_out),
+        }
 
     def write(self, folder: str | os.PathLike[str], form: Form = "csv") -> None:
         """Write the folder, whole or not at all; an earlier release there is replaced, anything else is not."""
         target = Path(os.path.realpath(folder))
         _check_target(target)
         try:
-            temporary = Path(tempfile.mkdtemp(prefix=".veilmark-", dir=target.parent))
+            temporary = Path(tempfile.mkdtemp(prefix=PART, dir=target.parent))
         except (FileNotFoundError, NotADirectoryError):
             raise OptionError(f"'{folder}' cannot be written: there is no folder '{target.parent}'.") from None
         except OSError as error:
@@ -124,7 +161,7 @@ class Sliced(Charted):
         if "qi" not in files or not count or not set(names) <= set(files):
             raise DataError(
                 f"'{folder}' is not a release in several tables: it must hold qi.csv, sensitive_1.csv and so on "
-                "(or .parquet), as `veilmark anonymize` writes them."
+                "(or .parquet), as anonymizing writes them."
             )
         sensitive = tuple(_read(files[name]) for name in names)
         for name, table in zip(names, sensitive, strict=True):
@@ -132,6 +169,16 @@ class Sliced(Charted):
                 raise DataError(f"'{files[name]}' must begin with the column '{GID}'.")
         groups = tuple(tuple(table.column_names[1:]) for table in sensitive)
         return cls(_read(files["qi"]), sensitive, groups)
+
+
+def is_gid(column: str) -> bool:
+    """Whether a column holds the numbers of groups."""
+    return re.fullmatch(r"gid(_\d+)?", column) is not None
+
+
+def is_folder_of_tables(path: Path) -> bool:
+    """Whether a release is in several tables; a folder called .parquet is one table in several files."""
+    return path.is_dir() and path.suffix != ".parquet"
 
 
 def _tables(folder: Path) -> list[re.Match[str]]:
@@ -148,7 +195,7 @@ def _read(path: Path) -> pa.Table:
         return pq.read_table(path)
     with path.open(encoding="utf-8") as file:
         head = pa_csv.read_csv(pa.BufferReader(file.readline().encode()))
-    numbers = [name for name in head.schema.names if re.fullmatch(r"gid(_\d+)?", name)]
+    numbers = [name for name in head.schema.names if is_gid(name)]
     kinds = dict.fromkeys(head.schema.names, pa.string()) | dict.fromkeys(numbers, pa.int64())
     options = pa_csv.ConvertOptions(column_types=kinds, strings_can_be_null=True, null_values=[""])
     try:
@@ -176,7 +223,7 @@ def _publish(temporary: Path, target: Path) -> None:
     if not target.exists():
         temporary.rename(target)
         return
-    old = Path(tempfile.mkdtemp(prefix=".veilmark-", dir=target.parent))
+    old = Path(tempfile.mkdtemp(prefix=PART, dir=target.parent))
     try:
         target.rename(old / "old")
         try:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from veilmark.defaults import K
 from veilmark.errors import OptionError
 from veilmark.hierarchy import Levels
 from veilmark.persons import PersonTable
@@ -30,7 +31,7 @@ class Slicing:
     """Tuning of the method; `groups` are the sensitive attributes by column, `seed` decides the order of rows.
     Who knows it can undo the order: without one, chance decides."""
 
-    k: int = 5
+    k: int = K
     groups: tuple[tuple[str, ...], ...] | None = None
     seed: int | None = None
 

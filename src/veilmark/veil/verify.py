@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import csv
 import math
+import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ import duckdb
 import pyarrow as pa
 
 from veilmark.errors import VeilmarkError
+from veilmark.privacy.unchanged import Unchanged, count_unique, worst_first
+from veilmark.scratch import Scratch
 
 Limit = Mapping[str, Any]
 Worst = float | tuple[float, float] | None
@@ -29,6 +31,10 @@ SLACK = 1e-12
 """Logarithms and fractions round: by so much a limit may seem to be missed and yet be met."""
 
 IN_PERSONS = "it counts persons, whom the file does not tell"
+
+LINE_BYTES = 2_000_000
+"""Longer lines of a CSV file DuckDB reads only if it is told so, since it holds a buffer as long as the longest may be."""
+MOST_LINE_BYTES = 1 << 30
 
 LONG = ("order", "paths")
 """What a limit says of how values are compared, and no result repeats."""
@@ -55,7 +61,8 @@ class Found:
 @dataclass(frozen=True)
 class Verified:
     """What the file itself says: its records and classes, the smallest class, and for each sensitive attribute the
-    fewest values, the least entropy l and the largest equal-distance t and share of a class; then limit by limit."""
+    fewest values, the least entropy l and the largest equal-distance t and share of a class; then limit by limit; and for
+    the columns that are published unchanged, the records that each makes unique, worst first."""
 
     records: int
     classes: int
@@ -65,6 +72,7 @@ class Verified:
     t: Mapping[str, float]
     alpha: Mapping[str, float]
     limits: tuple[Found, ...] = ()
+    unchanged: Mapping[str, Unchanged] = field(default_factory=dict)
 
     @property
     def unchecked(self) -> tuple[Found, ...]:
@@ -72,7 +80,8 @@ class Verified:
         return tuple(found for found in self.limits if found.unchecked)
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"limits": [found.to_dict() for found in self.limits]}
+        unchanged = {name: of.to_dict() for name, of in self.unchanged.items()}
+        return asdict(self) | {"limits": [found.to_dict() for found in self.limits], "unchanged": unchanged}
 
 
 def verify(
@@ -84,6 +93,7 @@ def verify(
     persons: bool = False,
     threads: int | None = None,
     memory: str | None = None,
+    others: Sequence[str] = (),
 ) -> Verified:
     """Measure a CSV or Parquet file that veilmark wrote, or a folder of Parquet files.
 
@@ -91,19 +101,21 @@ def verify(
     hierarchical, the `paths`: for each value's text its labels from level 1 to the top, which all values share. A missing
     value is None, and stands last in an order that does not name it. `population` has a column of labels, as the release
     has them, for each quasi-identifier in turn, then how many people have these. `persons`: the limits count persons.
+    `others` are further columns that are published unchanged, beside the sensitive attributes.
     """
     with _connection(threads, memory) as connection:
-        counts = _Counts(connection, path, quasi, sensitive)
+        counts = _Counts(connection, path, quasi, sensitive, others)
         basics = {name: counts.basics(name) for name in sensitive}
         found = tuple(_find(counts, limit, population, persons) for limit in limits)
+        unchanged = worst_first(counts.unchanged(others))
     distinct, entropy, t, alpha = ({name: values[i] for name, values in basics.items()} for i in range(4))
-    return Verified(counts.records, counts.classes, counts.k, distinct, entropy, t, alpha, found)
+    return Verified(counts.records, counts.classes, counts.k, distinct, entropy, t, alpha, found, unchanged)
 
 
 @contextmanager
 def _connection(threads: int | None, memory: str | None) -> Iterator[duckdb.DuckDBPyConnection]:
-    with tempfile.TemporaryDirectory(prefix="veilmark-") as folder:
-        settings: dict[str, Any] = {"temp_directory": folder, "autoinstall_known_extensions": False}
+    with Scratch() as folder:
+        settings: dict[str, Any] = {"temp_directory": str(folder), "autoinstall_known_extensions": False}
         settings |= {"threads": threads} if threads else {}
         settings |= {"memory_limit": memory} if memory else {}
         try:
@@ -165,13 +177,18 @@ class _Counts:
     """
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, path: Path, quasi: Sequence[str], sensitive: Sequence[str]
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        path: Path,
+        quasi: Sequence[str],
+        sensitive: Sequence[str],
+        others: Sequence[str] = (),
     ) -> None:
         self.connection = connection
         self.sensitive = list(sensitive)
         self.keys = [f"c{i}" for i in range(len(quasi))]
-        _open(connection, path, dict(zip(self.keys, quasi, strict=True)), self.sensitive)
-        self._count()
+        named = {f"s{i}": name for i, name in enumerate(sensitive)} | {f"o{i}": name for i, name in enumerate(others)}
+        self._read(path, dict(zip(self.keys, quasi, strict=True)) | named)
         sizes = "SELECT coalesce(sum(size), 0), count(*), coalesce(min(size), 0) FROM classes"
         self.records, self.classes, self.k = (int(n) for n in self._row(sizes))
         for i in range(len(sensitive)):
@@ -180,6 +197,17 @@ class _Counts:
     def _row(self, statement: str) -> tuple[Any, ...]:
         row: tuple[Any, ...] = self.connection.execute(statement).fetchall()[0]
         return row
+
+    def _read(self, path: Path, names: Mapping[str, str]) -> None:
+        """Open the file and count; a CSV line may be longer than DuckDB reads unless it is told so."""
+        try:
+            _open(self.connection, path, names, _ends_long(path))
+            self._count()
+        except duckdb.InvalidInputException:
+            if path.suffix == ".parquet" or path.stat().st_size <= LINE_BYTES:
+                raise
+            _open(self.connection, path, names, long_lines=True)
+            self._count()
 
     def _count(self) -> None:
         """One group-by of the file: its classes, or the values of each sensitive attribute in each class."""
@@ -213,6 +241,19 @@ class _Counts:
             f"FROM {mine} AS cells JOIN classes ON {same} "
             f"JOIN values{i} AS every ON cells.value IS NOT DISTINCT FROM every.value"
         )
+
+    def unchanged(self, others: Sequence[str]) -> dict[str, Unchanged]:
+        """The records that are unique by the quasi-identifiers and a column; of sensitive attributes they are counted
+        already."""
+        alone = {
+            name: int(self._row(f"SELECT count(*) FROM joint{i} WHERE n = 1")[0])
+            for i, name in enumerate(self.sensitive)
+        }
+        columns = {name: f"o{i}" for i, name in enumerate(others)}
+        already = int(self._row("SELECT count(*) FROM classes WHERE size = 1")[0])
+        found = count_unique(self._row, "written", self.keys, columns, self.records, _hash, already)
+        own = {name: Unchanged(n, self.records, already=already, sensitive=True) for name, n in alone.items()}
+        return own | found
 
     def basics(self, attribute: str) -> list[Any]:
         """Fewest values, least entropy l, largest equal distance and share of a class; 0 where there are no classes."""
@@ -283,8 +324,23 @@ class _Counts:
         return bool(self._row("SELECT count(*) = count(place) FROM places")[0])
 
 
-def _open(connection: duckdb.DuckDBPyConnection, path: Path, keys: Mapping[str, str], sensitive: Sequence[str]) -> None:
-    """Make `written`: the columns that matter, under the names c0, c1, … and s0, s1, …, empty ones as missing."""
+def _hash(expressions: Sequence[str]) -> str:
+    return f"hash({', '.join(expressions)})"
+
+
+def _ends_long(path: Path) -> bool:
+    """Whether the last line of a CSV file is longer than usual: DuckDB may leave that out without a word."""
+    if path.suffix == ".parquet" or path.stat().st_size <= LINE_BYTES:
+        return False
+    with path.open("rb") as file:
+        file.seek(-LINE_BYTES, os.SEEK_END)
+        return b"\n" not in file.read()[:-1]
+
+
+def _open(
+    connection: duckdb.DuckDBPyConnection, path: Path, names: Mapping[str, str], long_lines: bool = False
+) -> None:
+    """Make `written`: the columns that matter, under short names (c0, c1, … and s0, s1, …), empty ones as missing."""
     own = re.sub(r"[\[*?]", r"[\g<0>]", path.as_posix())
     pattern = _text(f"{own}/*.parquet" if path.is_dir() else own)
     reader = f"read_parquet({pattern}, hive_partitioning=false)"
@@ -293,17 +349,17 @@ def _open(connection: duckdb.DuckDBPyConnection, path: Path, keys: Mapping[str, 
             columns = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in next(csv.reader(file), []))
         reader = (
             f"read_csv({pattern}, auto_detect=false, header=true, columns={{{columns}}}, delim=',', quote='\"', "
-            "escape='\"', hive_partitioning=false)"
+            "escape='\"', hive_partitioning=false"
+            + (f", max_line_size={min(path.stat().st_size, MOST_LINE_BYTES)})" if long_lines else ")")
         )
     kinds = {name: kind for name, kind, *_ in connection.execute(f"DESCRIBE FROM {reader}").fetchall()}
-    names = {**keys, **{f"s{i}": name for i, name in enumerate(sensitive)}}
     lacking = [name for name in names.values() if name not in kinds]
     if lacking:
         raise VeilmarkError(
             f"The written file lacks the column '{lacking[0]}', so it was not published. Please report it."
         )
     chosen = ", ".join(f"{_cleaned(name, kinds[name])} AS {short}" for short, name in names.items()) or "1 AS nothing"
-    connection.execute(f"CREATE TEMP VIEW written AS SELECT {chosen} FROM {reader}")
+    connection.execute(f"CREATE OR REPLACE TEMP VIEW written AS SELECT {chosen} FROM {reader}")
 
 
 def _cleaned(column: str, kind: str) -> str:

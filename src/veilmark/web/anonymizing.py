@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from veilmark.defaults import LOSS, RECURSIVE_C, SUPPRESSION, K, Metric
 from veilmark.errors import OptionError
 from veilmark.study import Study
 from veilmark.web.workspace import Workspace
@@ -41,8 +42,8 @@ METHODS = OF_RECORDS | OF_PERSONS
 """Each with its name and a sentence."""
 
 LOSSES = {
-    "dm_star": "Discernibility (DM*): sizes of classes",
     "gcp": "Certainty penalty (GCP): how wide the labels are",
+    "dm_star": "Discernibility (DM*): sizes of classes",
     "lm": "Loss metric (LM): how many values a label covers",
     "precision": "Precision: how high the levels are",
     "entropy": "Entropy: how much less a label tells",
@@ -70,10 +71,10 @@ class Asked(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     method: MethodName = "ola"
-    k: int | None = Field(default=5, ge=1, le=10**9)
+    k: int | None = Field(default=K, ge=1, le=10**9)
     l: PerColumn = {}  # noqa: E741
     l_kind: Literal["distinct", "entropy", "recursive"] = "distinct"
-    c: float = 3.0
+    c: float = RECURSIVE_C
     t: PerColumn = {}
     alpha: PerColumn = {}
     beta: PerColumn = {}
@@ -82,9 +83,9 @@ class Asked(BaseModel):
     k_map: int | None = Field(default=None, ge=1, le=10**9)
     presence: tuple[float, float] | None = None
     population: str | None = Field(default=None, description="A table of the workspace.")
-    suppress: float = Field(default=0.05, ge=0, le=1)
+    suppress: float = Field(default=SUPPRESSION, ge=0, le=1)
     suppress_unit: Literal["records", "persons"] = "records"
-    loss: Literal["dm_star", "gcp", "lm", "precision", "entropy", "dm"] = "dm_star"
+    loss: Metric = LOSS
     weights: PerColumn = {}
     levels: dict[str, tuple[int, int]] = Field(default={}, description="Least and highest level of a quasi-identifier.")
     seconds: float | None = Field(default=None, gt=0, le=86_400)

@@ -23,6 +23,7 @@ from starlette.staticfiles import StaticFiles
 
 from veilmark import __version__
 from veilmark.errors import InputError, VeilmarkError
+from veilmark.messages import spell, spell_all
 from veilmark.web import pages
 from veilmark.web.access import Access
 from veilmark.web.audit import Audit
@@ -31,6 +32,7 @@ from veilmark.web.guard import UPLOAD, Guard
 from veilmark.web.here import Here, Needs
 from veilmark.web.jobs import Jobs
 from veilmark.web.render import FOLDER, render_plain
+from veilmark.web.spelling import FIELDS
 from veilmark.web.workspace import NotFoundError, Workspace
 
 OPEN = ("/login", "/open")
@@ -92,8 +94,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 # --- errors --------------------------------------------------------------------------------------------------
 
 
-def _answer(request: Request, status: int, text: str, headers: Any = None) -> Response:
-    text = request.app.state.workspace.plain(text)
+def _answer(request: Request, status: int, message: object, headers: Any = None) -> Response:
+    text = request.app.state.workspace.plain(message)
     if request.url.path.startswith("/api/"):
         return JSONResponse({"error": text}, status, headers)
     session = getattr(request.state, "session", None)
@@ -103,7 +105,7 @@ def _answer(request: Request, status: int, text: str, headers: Any = None) -> Re
 
 
 def _not_found(request: Request, error: Exception) -> Response:
-    return _answer(request, 404, str(error))
+    return _answer(request, 404, error)
 
 
 def _http(request: Request, error: Exception) -> Response:
@@ -128,8 +130,8 @@ def _invalid(request: Request, error: Exception) -> Response:
 def _veilmark(request: Request, error: Exception) -> Response:
     status = 400 if isinstance(error, InputError) else 503
     if isinstance(error, FieldsError) and request.url.path.startswith("/api/"):
-        return JSONResponse({"error": str(error), "fields": error.fields}, status)
-    return _answer(request, status, str(error))
+        return JSONResponse({"error": spell(error, FIELDS), "fields": spell_all(error.fields, FIELDS)}, status)
+    return _answer(request, status, error)
 
 
 _HANDLERS: dict[type[Exception], Any] = {

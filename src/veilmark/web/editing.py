@@ -8,7 +8,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from veilmark.errors import InputError, StudyError
-from veilmark.study import Attribute, Study, StudySpec
+from veilmark.messages import Message
+from veilmark.study import Study
+from veilmark.studyfile import Attribute, StudySpec
 from veilmark.web.guesses import GuessView
 from veilmark.web.workspace import NotFoundError, Workspace
 from veilmark.yamlfile import explain
@@ -78,7 +80,7 @@ def check_paths(workspace: Workspace, given: Mapping[str, Any], before: Mapping[
         for path in _paths(given) - _paths(before or {}):
             workspace.table(path)
     except NotFoundError as error:
-        return str(error)
+        return Message(error)
     return None
 
 

@@ -18,7 +18,8 @@ from veilmark.engines.files import find_files
 from veilmark.errors import HierarchyError
 from veilmark.hierarchy import Levels, resolve
 from veilmark.hierarchy.spec import UNITS, parse_spec
-from veilmark.study import Attribute, Study
+from veilmark.study import Study
+from veilmark.studyfile import Attribute
 
 KINDS = {
     "none": "Value, then *",

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, Field, ValidationError
 from starlette.datastructures import FormData
 
+from veilmark.defaults import COLLUSION, COVERS, FALSE_ACCUSATION, LOSS, RISK, SUPPRESSION, K, Metric
 from veilmark.errors import OptionError, VeilmarkError
 from veilmark.output import write_text
 from veilmark.study import Study
-from veilmark.web.words import in_words, plainly
 from veilmark.web.workspace import NotFoundError, Workspace
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ HIDING = ("collusion", "covers", "none")
 LIVE = 64 << 20
 """Up to so many bytes of source and population, the cost is worked out at every change."""
 MOST_LOOKED_AT = 6
+OPEN_RISK = 1_000.0
+"""The largest risk of decoys that attract, where none is given."""
 
 Text = Annotated[str, Field(max_length=500)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -46,17 +48,18 @@ class Asked(BaseModel):
     population: str = ""
     identity: list[str] = []
     method: Literal["ola", "mondrian"] = "ola"
-    k: Annotated[int, Field(ge=1, le=1_000_000)] = 5
-    suppress: Share = 0.05
-    loss: Literal["dm_star", "precision", "dm", "gcp", "entropy", "lm"] = "dm_star"
+    k: Annotated[int, Field(ge=1, le=1_000_000)] = K
+    suppress: Share = SUPPRESSION
+    loss: Metric = LOSS
     levels: dict[str, Annotated[int, Field(ge=0, le=1_000)]] = {}
     l: dict[str, Annotated[int, Field(ge=1, le=1_000_000)]] = {}  # noqa: E741
     t: dict[str, Share] = {}
-    decoys: Count = 3
-    covers: Count = 0
-    collusion: Annotated[int, Field(ge=1, le=10_000)] | None = 2
-    false_accusation: Annotated[float, Field(gt=0, lt=1)] = 1e-6
-    risk: tuple[float, float] = (1.1, 3.0)
+    decoys: Count | None = None
+    covers: Count = COVERS
+    collusion: Annotated[int, Field(ge=1, le=10_000)] | None = COLLUSION
+    false_accusation: Annotated[float, Field(gt=0, lt=1)] = FALSE_ACCUSATION
+    risk: tuple[float, float] | None = RISK
+    most_lost: Annotated[float, Field(gt=0, le=1)] | None = None
     seed: Annotated[int, Field(ge=0, lt=1 << 63)] | None = None
     format: Literal["csv", "parquet"] = "csv"
 
@@ -66,19 +69,22 @@ class Asked(BaseModel):
 
 def to_form(asked: Asked) -> dict[str, Any]:
     """What the form shows."""
-    fields: dict[str, Any] = asked.model_dump(exclude={"recipients", "levels", "l", "t", "risk", "covers", "collusion"})
+    elsewhere = {"recipients", "decoys", "levels", "l", "t", "risk", "covers", "collusion", "most_lost"}
+    fields: dict[str, Any] = asked.model_dump(exclude=elsewhere)
     fields |= {f"{term}:{r.name}": getattr(r, term) or "" for r in asked.recipients for term in TERMS}
     fields |= {f"{limit}:{name}": value for limit in ("l", "t") for name, value in getattr(asked, limit).items()}
     return fields | {
         "recipients": "\n".join(r.name for r in asked.recipients),
+        "decoys": "" if asked.decoys is None else asked.decoys,
         "suppress": f"{100 * asked.suppress:g}",
         "levels": ", ".join(f"{name}={level}" for name, level in asked.levels.items()),
         "hiding": "covers" if asked.covers else "none" if asked.collusion is None else "collusion",
         "covers": asked.covers or 20,
         "collusion": asked.collusion or 2,
         "false_accusation": f"{asked.false_accusation:g}",
-        "risk_low": f"{asked.risk[0]:g}",
-        "risk_high": f"{asked.risk[1]:g}",
+        "most_lost": "" if asked.most_lost is None else f"{100 * asked.most_lost:g}",
+        "risk_low": "" if asked.risk is None else f"{asked.risk[0]:g}",
+        "risk_high": "" if asked.risk is None else f"{asked.risk[1]:g}",
         "seed": "" if asked.seed is None else asked.seed,
     }
 
@@ -93,15 +99,18 @@ def from_form(form: FormData) -> Asked:
         "method": given.get("method", "ola"),
         "k": _number(given, "k", "k"),
         "suppress": _number(given, "suppress", "The share that may be left out") / 100,
-        "loss": given.get("loss") or "dm_star",
+        "loss": given.get("loss") or LOSS,
         "levels": _levels(given.get("levels", "")),
         "l": _limits(given, "l"),
         "t": _limits(given, "t"),
-        "decoys": _number(given, "decoys", "The number of decoys"),
+        "decoys": _number(given, "decoys", "The number of decoys") if given.get("decoys") else None,
         "covers": _number(given, "covers", "The number of covers") if given.get("hiding") == "covers" else 0,
         "collusion": _number(given, "collusion", "The coalition") if given.get("hiding") == "collusion" else None,
         "false_accusation": _number(given, "false_accusation", "The probability of a false accusation"),
-        "risk": (_number(given, "risk_low", "The least risk"), _number(given, "risk_high", "The largest risk")),
+        "risk": _risk(given),
+        "most_lost": _number(given, "most_lost", "The most that a group may lose") / 100
+        if given.get("most_lost")
+        else None,
         "seed": _number(given, "seed", "The seed") if given.get("seed") else None,
         "format": given.get("format") or "csv",
     }
@@ -113,6 +122,15 @@ def from_form(form: FormData) -> Asked:
         first = problem.errors()[0]
         field = str(first["loc"][0]).replace("_", " ")
         raise OptionError(f"{field.capitalize()}: {first['msg'][0].lower()}{first['msg'][1:]}.") from None
+
+
+def _risk(given: Mapping[str, str]) -> tuple[float, float] | None:
+    """The range of risk of decoys that attract; none where both fields are empty. One end may be left open."""
+    low, high = given.get("risk_low"), given.get("risk_high")
+    if not low and not high:
+        return None
+    least = _number(given, "risk_low", "The least risk") if low else 1.0
+    return least, _number(given, "risk_high", "The largest risk") if high else max(least, OPEN_RISK)
 
 
 def names_of(text: str) -> list[str]:
@@ -199,16 +217,17 @@ def likely_population(workspace: Workspace, study: Study) -> str:
 
 
 def is_live(workspace: Workspace, study: Study, population: str) -> bool:
-    """Whether source and population are so small that the cost can be worked out at every change."""
+    """Whether source and population, if there is one, are so small that the cost can be worked out at every change."""
     source = _source(study)
     try:
-        return bool(source and population) and _size(source) + _size(workspace.folder / population) <= LIVE
+        everybody = _size(workspace.folder / population) if population else 0
+        return source is not None and _size(source) + everybody <= LIVE
     except OSError:
         return False
 
 
-def _size(path: Path | None) -> int:
-    return path.stat().st_size if path else 0
+def _size(path: Path) -> int:
+    return path.stat().st_size
 
 
 def _source(study: Study) -> Path | None:
@@ -223,31 +242,49 @@ def _source(study: Study) -> Path | None:
 def release_job(workspace: Workspace, study: Study, asked: Asked) -> ReleaseJob:
     """What the workbench is to do. All that can be refused without looking at the data is refused."""
     from veilmark import workbench
-    from veilmark.mark.plan import Marking
+    from veilmark.mark.marking import Marking
     from veilmark.veil.mondrian import Mondrian
     from veilmark.veil.ola import Ola
     from veilmark.workbench.releasing import Terms, file_names
 
     names = tuple(recipient.name for recipient in asked.recipients)
-    with plainly():
-        population = _population(workspace, asked.population)
-        marks = (asked.decoys, asked.covers, asked.collusion, asked.false_accusation, asked.risk)
-        marking = Marking(names, asked.k, *marks)
-        file_names(names, asked.format)
-        if not asked.identity:
-            raise OptionError("Tick the columns of the population that tell who somebody is.")
-        limits = workbench.Limits(k=None, l=asked.l, t=asked.t)
-        method = Ola(asked.suppress, asked.loss, levels=asked.levels) if asked.method == "ola" else Mondrian()
-        terms = {r.name: Terms(r.agreement, r.contact, r.consent) for r in asked.recipients}
-        models = tuple(workbench.models_of(study, limits))
-        return workbench.Job(
-            population, tuple(asked.identity), marking, models, method, asked.seed, asked.format, terms
-        )
+    population = _population(workspace, asked.population, asked.decoys != 0)
+    usual = asked.collusion == COLLUSION  # If the release cannot carry that code, a shorter one will do.
+    marking = Marking(
+        decoys=asked.decoys,
+        covers=None if usual else asked.covers,
+        collusion=None if usual else asked.collusion,
+        false_accusation=asked.false_accusation,
+        risk=asked.risk,
+        most_lost=asked.most_lost,
+    ).of_copies(names, asked.k)
+    file_names(names, asked.format)
+    if population and asked.decoys != 0 and not asked.identity:
+        raise OptionError("Tick the columns of the population that tell who somebody is.")
+    limits = workbench.Limits(k=None, l=asked.l, t=asked.t)
+    method = Ola(asked.suppress, asked.loss, levels=asked.levels) if asked.method == "ola" else Mondrian()
+    terms = {r.name: Terms(r.agreement, r.contact, r.consent) for r in asked.recipients}
+    models = tuple(workbench.models_of(study, limits))
+    return workbench.Job(
+        population,
+        tuple(asked.identity) if population else (),
+        marking,
+        models,
+        method,
+        asked.seed,
+        asked.format,
+        terms,
+    )
 
 
-def _population(workspace: Workspace, table: str) -> Path:
+def _population(workspace: Workspace, table: str, decoys: bool) -> Path | None:
+    if not table and not decoys:
+        return None
     if not table:
-        raise OptionError("Choose a population: a table of everybody whom an attacker could link to.")
+        raise OptionError(
+            "Choose a population, a table of everybody whom an attacker could link to, or set the number of decoy classes "
+            "to 0: decoys are persons of a population."
+        )
     try:
         return workspace.table(table)
     except NotFoundError as error:
@@ -261,9 +298,7 @@ def plan_copies(workspace: Workspace, study: str, asked: dict[str, Any]) -> dict
     opened, wanted = workspace.study(study), Asked(**asked)
     if wanted.seed is None:  # So that what changes from one plan to the next is what was asked, not what was drawn.
         wanted = wanted.model_copy(update={"seed": 0})
-    with plainly():
-        found = workbench.release(opened, release_job(workspace, opened, wanted), dry_run=True).to_dict()
-    return {**found, "notes": [in_words(note) for note in found["notes"]]}
+    return workbench.release(opened, release_job(workspace, opened, wanted), dry_run=True).to_dict()
 
 
 def make_copies(workspace: Workspace, study: str, asked: dict[str, Any]) -> dict[str, Any]:
@@ -271,10 +306,8 @@ def make_copies(workspace: Workspace, study: str, asked: dict[str, Any]) -> dict
     from veilmark import workbench
 
     opened = workspace.study(study)
-    with plainly():
-        job = release_job(workspace, opened, Asked(**asked))
-        target = workspace.new_output("releases", f"{study}-{datetime.now(UTC):%Y-%m-%d-%H%M%S}")
-        found = workbench.release(opened, job, workspace.ledger, workspace.key, target).to_dict()
+    job = release_job(workspace, opened, Asked(**asked))
+    target = workspace.new_output("releases", f"{study}-{datetime.now(UTC):%Y-%m-%d-%H%M%S}")
+    found = workbench.release(opened, job, workspace.ledger, workspace.key, target).to_dict()
     copies = [{**copy, "file": workspace.relative(Path(copy["file"]))} for copy in found["recipients"]]
-    notes = [in_words(note) for note in found["notes"]]
-    return {**found, "recipients": copies, "output": workspace.relative(target), "notes": notes}
+    return {**found, "recipients": copies, "output": workspace.relative(target)}

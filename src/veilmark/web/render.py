@@ -11,6 +11,9 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from veilmark import __version__
+from veilmark.messages import said_by
+from veilmark.report.trace_page import probability
+from veilmark.web.spelling import FIELDS
 from veilmark.web.users import ROLES
 
 if TYPE_CHECKING:
@@ -27,12 +30,14 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=said_by(FIELDS),
     )
     made.filters["count"] = lambda number: "–" if number is None else f"{number:,}"
     made.filters["percent"] = lambda share: "–" if share is None else f"{share:.1%}"
     made.filters["number"] = lambda x: "–" if x is None else f"{x:,.4g}"
     made.filters["part"] = lambda text: quote(str(text), safe="")
     made.filters["moment"] = lambda time: str(time or "–").replace("T", " ").replace("+00:00", " UTC")
+    made.filters["probability"] = probability
     made.globals["version"] = __version__
     made.globals["roles"] = ROLES
     return made

@@ -11,6 +11,7 @@ from pathlib import Path
 import uvicorn
 
 from veilmark.errors import OptionError
+from veilmark.messages import command, param
 from veilmark.web.access import Access
 from veilmark.web.app import create_app, new_token
 from veilmark.web.users import Users
@@ -38,8 +39,8 @@ def run(folder: Path, where: Listening, ready: Callable[[str], None]) -> None:
     accounts = bool(users.all())
     if not where.local and not accounts:
         raise OptionError(
-            f"At {where.host} others can connect, and there are no accounts to keep them out. Make one first: "
-            f"veilmark users add NAME --role custodian --workspace '{folder}'."
+            f"At {where.host} others can connect, and there are no accounts to keep them out. "
+            f"{command('users add', 'NAME', lead='Make one first', role='custodian', workspace=str(folder))}"
         )
     with _only_server(workspace), _listen(where) as listener:
         port = listener.getsockname()[1]
@@ -71,7 +72,9 @@ def _listen(where: Listening) -> Iterator[socket.socket]:
     try:
         family = socket.getaddrinfo(where.host, where.port, type=socket.SOCK_STREAM)[0][0]
     except (socket.gaierror, UnicodeError):
-        raise OptionError(f"'{where.host}' is not an address of this computer. Try --host 127.0.0.1.") from None
+        raise OptionError(
+            f"'{where.host}' is not an address of this computer. Try {param('host', '127.0.0.1')}."
+        ) from None
     with socket.socket(family, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -79,8 +82,8 @@ def _listen(where: Listening) -> Iterator[socket.socket]:
             listener.listen(128)
         except OSError as error:
             raise OptionError(
-                f"{where.host} port {where.port} cannot be listened at: {error.strerror}. Name another with --port, or "
-                "--port 0 for a free one."
+                f"{where.host} port {where.port} cannot be listened at: {error.strerror}. Name another with "
+                f"{param('port')}, or {param('port', 0)} for a free one."
             ) from None
         yield listener
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from veilmark.errors import OptionError, did_you_mean
+from veilmark.messages import command
 from veilmark.output import whole_file
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Users:
     def add(self, name: str, role: str, password: str) -> User:
         if name in self.all():
             raise OptionError(
-                f"There is an account '{name}' already. Change its password with: veilmark users password."
+                f"There is an account '{name}' already. {command('users password', lead='Change its password with')}"
             )
         return self._put(name, role, password)
 
@@ -73,7 +74,7 @@ class Users:
         user = self.get(name)
         if user is None:
             raise OptionError(
-                f"There is no account '{name}'.{did_you_mean(name, self.all())} See: veilmark users list."
+                f"There is no account '{name}'.{did_you_mean(name, self.all())} {command('users list', lead='See')}"
             )
         return user
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,9 +21,11 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from veilmark.domain import Domain
 from veilmark.errors import OptionError, VeilmarkError, VeilmarkWarning, WeightsError
+from veilmark.messages import template_of
 from veilmark.output import write_text
 from veilmark.score import ahp, datamodel
 from veilmark.score.weights import KINDS, WeightTable, read_weights
+from veilmark.scratch import Scratch
 from veilmark.study import Study
 from veilmark.web.editing import attributes_of, save_study
 from veilmark.web.hierarchies import values_of
@@ -171,7 +172,7 @@ def column_weights(workspace: Workspace, study: Study, column: str) -> ColumnWei
         domain = cells.domains[0]
         statement, weights = table.stated(domain)
     except VeilmarkError as error:
-        found.problem = workspace.plain(str(error))
+        found.problem = workspace.plain(error)
         return found
     by_value = weights[statement]
     found.distinct = len(domain)
@@ -295,14 +296,14 @@ def tree_of(text: str) -> Tree:
         raise WeightsError(f"The data model has {len(text):,} characters; the most that is taken is {LONGEST:,}.")
     if _repeats(text):
         raise WeightsError("The data model refers to parts of itself (`*name`). Write them out, once for each place.")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.yaml"
+    with Scratch() as folder:
+        path = folder / "model.yaml"
         path.write_text(text, encoding="utf-8", newline="")
         try:
             model = datamodel.read_model(path)
             content = read_yaml(path, WeightsError).data
         except VeilmarkError as error:
-            raise WeightsError(str(error).replace(f"{folder}/", "")) from None
+            raise WeightsError(template_of(error).replace(f"{folder}/", "")) from None
     rows = {(row.attribute, row.value): row for row in model.explain()}
     edges = [(str(e["from"]), f"{e['to']} ({e['value']:g})") for e in content.get("infers") or []]
     branches = [_branch(name, concept, rows, edges, 1) for name, concept in content["tree"].items()]

@@ -21,7 +21,9 @@ from pydantic import BaseModel
 
 from veilmark import progress
 from veilmark.errors import VeilmarkError, VeilmarkWarning
+from veilmark.messages import spell_all, template_of
 from veilmark.progress import Poll
+from veilmark.web.spelling import FIELDS
 from veilmark.web.workspace import NotFoundError, Workspace
 
 EVERY = 0.2
@@ -51,7 +53,7 @@ def run(told: Connection, module: str, name: str, workspace: Path, folder: Path,
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
         ending = _ending(teller, module, name, workspace, folder, given)
-    for note in dict.fromkeys(str(n.message) for n in notes if _is_ours(n)):
+    for note in dict.fromkeys(template_of(n.message) for n in notes if _is_ours(n)):
         teller.tell({"note": note})
     teller.tell(ending)
     told.close()
@@ -70,13 +72,13 @@ def _ending(
             found = work(Workspace(workspace), **given)
             outcome = found if isinstance(found, Outcome) else Outcome(found)
             charts = _draw_all(folder, outcome.charts)
-        text = json.dumps(_finite(outcome.result), ensure_ascii=False, allow_nan=False, default=str)
+        text = json.dumps(_finite(spell_all(outcome.result, FIELDS)), ensure_ascii=False, allow_nan=False, default=str)
         (folder / "result.json").write_text(text, encoding="utf-8")
         return {"end": "done", "charts": [chart.model_dump() for chart in charts]}
     except KeyboardInterrupt:
         return {"end": "cancelled"}
     except (VeilmarkError, NotFoundError) as error:
-        return {"end": "failed", "error": str(error)}
+        return {"end": "failed", "error": template_of(error)}
     except MemoryError:
         return {
             "end": "failed",

@@ -28,7 +28,9 @@ from pathlib import Path
 from typing import IO
 
 from veilmark.errors import OptionError, OutputError
+from veilmark.messages import spell
 from veilmark.study import Study
+from veilmark.web.spelling import FIELDS
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 """What a study may be called: plain enough for a URL and for every file system."""
@@ -168,9 +170,10 @@ class Workspace:
     def relative(self, path: Path) -> str:
         return path.relative_to(self.folder).as_posix()
 
-    def plain(self, text: str) -> str:
-        """A message without the workspace's own place on this computer, which is nobody's business."""
-        return text.replace(f"{self.folder}{os.sep}", "")
+    def plain(self, text: object) -> str:
+        """A message or an error as pages say it, without the workspace's own place on this computer, which is nobody's
+        business."""
+        return spell(text, FIELDS).replace(f"{self.folder}{os.sep}", "")
 
     def _made(self, folder: str) -> Path:
         path = self.folder / folder

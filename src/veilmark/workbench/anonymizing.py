@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import math
 import os
-import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,8 +18,8 @@ import pyarrow.parquet as pq
 import yaml
 
 from veilmark.classes import ClassTable, Tally
-from veilmark.domain import Domain
-from veilmark.engines.base import Engine, Table
+from veilmark.defaults import ORDER, RECURSIVE_C, SECONDS, K, Order
+from veilmark.engines.base import Engine
 from veilmark.errors import (
     DataError,
     HierarchyError,
@@ -30,9 +29,11 @@ from veilmark.errors import (
     VeilmarkWarning,
     did_you_mean,
 )
-from veilmark.hierarchy import IntervalSpec
+from veilmark.hierarchy import Levels
+from veilmark.messages import param, template_of
 from veilmark.output import check_table_path, refuse_inputs, whole_file
 from veilmark.privacy.measures import Sensitive
+from veilmark.privacy.missing import MissingCounted, missing_counted
 from veilmark.privacy.models import (
     Alpha,
     BasicBeta,
@@ -48,13 +49,28 @@ from veilmark.privacy.models import (
     TCloseness,
     check_attributes,
 )
+from veilmark.scratch import Scratch
 from veilmark.study import Study
 from veilmark.veil.anonymize import Anonymized, Method, Plan, all_models, link, plan
-from veilmark.veil.ola import Ola
+from veilmark.veil.ola import LARGEST_LATTICE, Ola, level_bounds
+from veilmark.veil.possible import refuse_impossible
 from veilmark.veil.pseudonyms import Pseudonyms, read_key, write_key
+from veilmark.veil.published import published_classes
+from veilmark.veil.recoding import Recoding
 from veilmark.veil.verify import Verified, check_release, verify
+from veilmark.workbench.columns import left_out_columns, published_columns, unchanged_columns, unnamed_columns
+from veilmark.workbench.offering import local_offer, suppression_offer
+from veilmark.workbench.ordering import check_order, row_order
 from veilmark.workbench.rolling import starting_classes
-from veilmark.workbench.sources import class_table, compare_by, engine_of, open_other, open_source, resolve_quasi
+from veilmark.workbench.sources import (
+    class_table,
+    compare_by,
+    engine_of,
+    is_number,
+    open_other,
+    open_source,
+    resolve_quasi,
+)
 
 File = str | os.PathLike[str]
 
@@ -70,10 +86,10 @@ STEPS = 200
 class Limits:
     """What a release must meet, as the command line takes it: of its classes, or by sensitive attribute."""
 
-    k: int | None = 5
+    k: int | None = K
     l: Mapping[str, float] = field(default_factory=dict)  # noqa: E741
     l_kind: Literal["distinct", "entropy", "recursive"] = "distinct"
-    c: float = 3.0
+    c: float = RECURSIVE_C
     t: Mapping[str, float] = field(default_factory=dict)
     alpha: Mapping[str, float] = field(default_factory=dict)
     beta: Mapping[str, float] = field(default_factory=dict)
@@ -118,17 +134,20 @@ def anonymize(
     recoding: File | None = None,
     population: Any = None,
     pseudonym_key: File | None = None,
+    order: Order = ORDER,
+    seed: int | None = None,
 ) -> Anonymized:
     """Find the least change that meets all models, write the release, and measure the written file.
 
     Models are those given and those that the method carries; t-closeness that names no distance of its own follows the
     study's. Without `output` the release is in the result. `recoding` is a file for the rules that were applied,
     `population` a file or a frame of everybody, `pseudonym_key` a file with the key of pseudonyms, made where there is
-    none.
+    none. Rows are shuffled, with a `seed` in the same way each time; `order` "keep" leaves them in the source's order.
     """
     method = method or Ola()
     wanted = all_models(models, method)
     _check(study, wanted, method, population)
+    check_order(order, seed)
     check_paths([output, recoding, pseudonym_key], [study.source()[0], population])
     hidden = pseudonyms_of(study, pseudonym_key)
     with engine_of(study) as engine, release_path(output) as target:
@@ -136,6 +155,9 @@ def anonymize(
         classes, method = starting_classes(table, study, method)
         wanted = follow_distances(study, classes, wanted)
         made = planned(engine, study, classes, wanted, method, population)
+        if population is None:
+            asked = (study, classes, made, wanted, method)
+            made = replace(made, local=local_offer(*asked), suppression=suppression_offer(*asked))
         columns = published_columns(study, table)
         made = replace(
             made, recoding=replace(made.recoding, models=tuple(m.to_dict() for m in wanted), published=tuple(columns))
@@ -144,17 +166,29 @@ def anonymize(
         made = replace(made, recoding=replace(made.recoding, pseudonyms=kept_as))
         expected = (classes.total_records - made.suppressed, len(made.sizes))
         with whole_file(target) as temporary:
-            table.write_recoded(made.recoding, columns, temporary, hidden)
-            found = measure_release(temporary, study, wanted, classes, expected, made.people, columns)
+            rows = row_order(order, seed, expected[0])
+            table.write_recoded(made.recoding, columns, temporary, hidden, rows)
+            unchanged = unchanged_columns(study, columns)
+            found = measure_release(temporary, study, wanted, classes, expected, made.people, columns, unchanged)
             keep_key(hidden, pseudonym_key)
             if recoding is not None:
                 made.recoding.save(recoding)
+        by_missing = counted_as_values(classes, made.recoding, wanted)
         warn_of_wanderers(study, made.tally)
         kept = None if output is not None else pq.read_table(target)
     k = int(made.sizes.min()) if study.person else found.k
     written = None if output is None else str(output)
-    as_is = tuple(c for c in columns if c not in study.spec.attributes and c != study.person)
-    return Anonymized(made, tuple(wanted), found.records, k, found, written, study.person is not None, kept, as_is)
+    as_is, left_out = unnamed_columns(study, columns), left_out_columns(study, table.columns)
+    of_persons = study.person is not None
+    columns_told = (as_is, left_out, by_missing)
+    return Anonymized(made, tuple(wanted), found.records, k, found, written, of_persons, kept, *columns_told)
+
+
+def counted_as_values(classes: ClassTable, recoding: Recoding, models: Sequence[PrivacyModel]) -> MissingCounted:
+    """The published classes that meet a limit only because a missing value counts as a value."""
+    lacking = [name for name, of in classes.histograms.items() if of.domain.missing is not None]
+    doubtful = [m for m in models if m.attribute in lacking]
+    return missing_counted(published_classes(classes, recoding), doubtful) if doubtful else {}
 
 
 # What is asked for.
@@ -168,9 +202,13 @@ def _check(study: Study, models: Sequence[PrivacyModel], method: Method, populat
         )
     compared = [m for m in models if isinstance(m, KMap | DeltaPresence)]
     if compared and population is None:
-        raise OptionError(f"'{compared[0]}' is about a population, and none is given. Give one with --population.")
+        raise OptionError(
+            f"'{compared[0]}' is about a population, and none is given. Give one with {param('population')}."
+        )
     if population is not None and not compared:
-        raise OptionError("A population is given, but nothing compares with it. Add --k-map or --presence, or drop it.")
+        raise OptionError(
+            f"A population is given, but nothing compares with it. Add {param('k_map')} or {param('presence')}, or drop it."
+        )
     if isinstance(method, Ola) and method.weights and method.loss in ("dm", "dm_star"):
         raise OptionError(
             f"Weights of attributes do not count in {method.loss}, which looks at the sizes of classes. Choose another "
@@ -231,19 +269,20 @@ def planned(
     engine: Engine, study: Study, classes: ClassTable, models: Sequence[PrivacyModel], method: Method, population: Any
 ) -> Plan:
     levels = resolve_quasi(study, classes)
-    hints = _hints(study, classes, method)
+    hints = [*_hints(study, classes, method), *_too_many(classes, levels, method)]
     table = classes
     if population is not None:
         table = link(classes, people_classes(engine, study, population))
         try:
             levels = resolve_quasi(study, table)
         except HierarchyError as error:
-            raise HierarchyError(f"In the population: {error}") from None
+            raise HierarchyError(f"In the population: {template_of(error)}") from None
+    refuse_impossible(table, models)
     numeric = [is_number(study, name, domain) for name, domain in zip(table.columns, table.domains, strict=True)]
     try:
         made = plan(table, levels, numeric, models, method)
     except OptionError as error:
-        raise OptionError(" ".join([str(error), *(hints if isinstance(method, Ola) else [])])) from None
+        raise OptionError(" ".join([template_of(error), *(hints if isinstance(method, Ola) else [])])) from None
     if not len(made.sizes):
         raise OptionError("Every record would have to be suppressed. Relax the limits.")
     for hint in hints:
@@ -265,12 +304,6 @@ def people_classes(engine: Engine, study: Study, population: Any) -> ClassTable:
     return people
 
 
-def is_number(study: Study, name: str, domain: Domain) -> bool:
-    """Whether Mondrian cuts an attribute as numbers: they are numbers, and no hierarchy of categories is given."""
-    spec = study.spec.attributes[name].hierarchy
-    return domain.numbers is not None and (spec is None or isinstance(spec, IntervalSpec))
-
-
 def _hints(study: Study, classes: ClassTable, method: Method) -> list[str]:
     """What is likely not meant so: numbers that OLA can only keep or hide, and columns that are nearly unique."""
     hints = []
@@ -287,6 +320,20 @@ def _hints(study: Study, classes: ClassTable, method: Method) -> list[str]:
                 "them apart. If it identifies by itself, its role is direct."
             )
     return hints
+
+
+def _too_many(classes: ClassTable, levels: Sequence[Levels], method: Method) -> list[str]:
+    """What becomes of a search that cannot try all."""
+    if not isinstance(method, Ola) or method.seconds is not None:
+        return []
+    size = level_bounds(classes, levels, method).size
+    if size <= LARGEST_LATTICE:
+        return []
+    return [
+        f"{len(classes.columns)} quasi-identifiers have about 10^{len(str(size)) - 1} generalizations, too many to try all. "
+        f"The search goes down from the top step by step, for {SECONDS:g} seconds at most, and takes the best it finds. "
+        "To keep more of each column, make fewer columns quasi-identifiers."
+    ]
 
 
 def _offer(name: str, numbers: np.ndarray) -> str:
@@ -309,14 +356,8 @@ def release_path(output: File | None) -> Iterator[Path]:
     if output is not None:
         yield Path(output)
         return
-    with tempfile.TemporaryDirectory(prefix="veilmark-") as folder:
-        yield Path(folder) / "release.parquet"
-
-
-def published_columns(study: Study, table: Table) -> list[str]:
-    """All columns but the direct identifiers and the person, unless they are kept as pseudonyms."""
-    dropped = {*study.direct, study.person} - set(study.pseudonyms)
-    return [c for c in table.columns if c not in dropped]
+    with Scratch() as folder:
+        yield folder / "release.parquet"
 
 
 def measure_release(
@@ -327,8 +368,10 @@ def measure_release(
     expected: tuple[int, int],
     people: pa.Table | None = None,
     columns: Sequence[str] | None = None,
+    unchanged: Sequence[str] = (),
 ) -> Verified:
-    """Measure a written file, which must meet the models and have the records, classes and columns expected."""
+    """Measure a written file, which must meet the models and have the records, classes and columns expected; `unchanged`
+    columns are looked at for the records that each makes unique."""
     if columns is not None and written_columns(path) != list(columns):
         raise VeilmarkError(
             "The written file does not have the columns it should, so it was not published. This should not happen: please "
@@ -336,7 +379,9 @@ def measure_release(
         )
     limits = [_limit(m, classes) for m in models]
     persons, settings = study.person is not None, study.settings
-    found = verify(path, study.quasi, study.sensitive, limits, people, persons, settings.threads, settings.memory)
+    others = [c for c in unchanged if c not in study.sensitive]
+    resources = (settings.threads, settings.memory)
+    found = verify(path, study.quasi, study.sensitive, limits, people, persons, *resources, others)
     check_release(found, *expected, limits)
     return found
 
@@ -344,7 +389,9 @@ def measure_release(
 def written_columns(path: Path) -> list[str]:
     """The columns of a file, as it names them itself."""
     if path.suffix == ".parquet":
-        return list(pq.read_schema(next(path.iterdir()) if path.is_dir() else path).names)
+        parts = sorted(path.iterdir()) if path.is_dir() else [path]
+        found = {tuple(pq.read_schema(part).names) for part in parts}
+        return list(found.pop()) if len(found) == 1 else []
     with path.open(encoding="utf-8", newline="") as file:
         return next(csv.reader(file), [])
 

@@ -18,12 +18,17 @@ import pyarrow.parquet as pq
 
 from veilmark.cells import CellIndex
 from veilmark.classes import ClassTable, Tally
+from veilmark.defaults import ORDER, Order
 from veilmark.domain import Domain
 from veilmark.errors import DataError, HierarchyError, OptionError, StudyError, VeilmarkWarning, listing
+from veilmark.framed import Framed
 from veilmark.hierarchy import TOP, HierarchySpec, Levels, resolve
+from veilmark.hierarchy.levels import UncoveredError
+from veilmark.messages import param
 from veilmark.output import whole_file
 from veilmark.privacy import models as known_models
 from veilmark.privacy.models import KAnonymity, PrivacyModel, failing_classes
+from veilmark.readable import Grid, Readable, Summary
 from veilmark.study import Study
 from veilmark.veil import recoding as recodings
 from veilmark.veil.anonymize import read_release
@@ -39,9 +44,13 @@ from veilmark.workbench.anonymizing import (
     release_path,
     warn_of_wanderers,
 )
+from veilmark.workbench.columns import is_published, left_out_columns, unchanged_columns
+from veilmark.workbench.ordering import check_order, row_order
 from veilmark.workbench.sources import check_columns, class_table, engine_of, open_other, open_source
 
 Unknown = Literal["leave-out", "error"]
+
+MAKE_ANEW = f"Make a new one: anonymize with {param('recoding')}."
 
 MODELS: dict[str, Any] = {
     m.name: m
@@ -61,7 +70,7 @@ MODELS: dict[str, Any] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Applied:
+class Applied(Readable, Framed):
     """New data with a recoding applied, and what the written file says of itself.
 
     `left_out` are the records that are not in the file, `unknown` those of them whose values the recoding does not know.
@@ -77,9 +86,21 @@ class Applied:
     output: str | None
     of_persons: bool = False
     data: pa.Table | None = None
+    columns_left_out: tuple[str, ...] = ()
+    """Columns of the data that are not published because the study does not name them."""
 
     def __repr__(self) -> str:
         return f"Applied({self.records:,} records, k = {self.k}; {self.left_out:,} left out, {self.unknown:,} unknown)"
+
+    def summary(self) -> Summary:
+        rows = [
+            ("records", self.records),
+            ("left out", self.left_out),
+            ("of these with unknown values", self.unknown),
+            ("classes", self.verified.classes),
+        ]
+        headline = f"A recoding applied: k = {self.k:,}, in {'persons' if self.of_persons else 'records'}."
+        return Summary(headline, (Grid(("", "count"), rows),), [f"Written to {self.output}."] if self.output else ())
 
     def table(self) -> pa.Table:
         """The release; of a CSV file all columns are texts."""
@@ -94,6 +115,8 @@ class Applied:
             "k": self.k,
             "k_records": self.verified.k,
             "models": [m.to_dict() for m in self.models],
+            "columns_left_out": list(self.columns_left_out),
+            "unchanged": {name: of.to_dict() for name, of in self.verified.unchanged.items()},
             "output": self.output,
         }
 
@@ -107,20 +130,25 @@ def apply(
     suppress: bool = True,
     unknown: Unknown = "leave-out",
     pseudonym_key: File | None = None,
+    order: Order = ORDER,
+    seed: int | None = None,
 ) -> Applied:
     """Write `data` (by default the study's source) as the recoding says, and measure the file.
 
     Classes that fail the models of the recoding in this data are left out; `k` takes the place of the recoding's own, and
     without `suppress` they stay. Values that the recoding does not know are generalized by the study's hierarchy, where
     the recoding has levels; records for which that cannot be are left out or, with `unknown` "error", refused.
+    `order` and `seed` are those of `anonymize`.
     """
     saved = None if isinstance(recoding, Recoding) else recoding
     rules = recoding if isinstance(recoding, Recoding) else Recoding.open(recoding)
+    check_order(order, seed)
     check_paths([output, pseudonym_key], [study.source()[0], data, saved])
     _check_study(study, rules)
     hidden = pseudonyms_of(study, pseudonym_key)
     with engine_of(study) as engine, release_path(output) as target:
-        needed = [*rules.published, *([study.person] if study.person else [])]
+        columns = [c for c in rules.published if is_published(study, c)]
+        needed = [*columns, *([study.person] if study.person else [])]
         table = open_source(engine, study) if data is None else open_other(engine, study, data, needed)
         check_columns(table, needed, "the recoding")
         classes = class_table(table, study)
@@ -130,8 +158,10 @@ def apply(
             fitted.refuse_unknown(classes)
         made, tally = _kept(fitted, classes, models)
         with whole_file(target) as temporary:
-            table.write_recoded(made, rules.published, temporary, hidden)
-            found = measure_release(temporary, study, models, classes, (tally.records.sum(), len(tally)))
+            expected = (int(tally.records.sum()), len(tally))
+            table.write_recoded(made, columns, temporary, hidden, row_order(order, seed, expected[0]))
+            unchanged = unchanged_columns(study, columns)
+            found = measure_release(temporary, study, models, classes, expected, None, columns, unchanged)
             keep_key(hidden, pseudonym_key)
         warn_of_wanderers(study, tally)
         kept = None if output is not None else pq.read_table(target)
@@ -145,6 +175,7 @@ def apply(
         None if output is None else str(output),
         study.person is not None,
         kept,
+        left_out_columns(study, table.columns),
     )
 
 
@@ -156,7 +187,7 @@ def _check_study(study: Study, rules: Recoding) -> None:
             f"{listing(study.quasi)}. Apply it with the study that it was made with."
         )
     if not rules.published:
-        raise DataError("The recoding does not say which columns to publish. Make it anew with `anonymize --recoding`.")
+        raise DataError(f"The recoding does not say which columns to publish. {MAKE_ANEW}")
     if lost := [c for c in rules.pseudonyms if c not in study.pseudonyms]:
         raise StudyError(
             f"The rules publish '{lost[0]}' as a pseudonym, and {study.name} does not say so any more. Write "
@@ -173,11 +204,11 @@ def _models(rules: Recoding, k: int | None) -> list[PrivacyModel]:
         found = [_model(saved) for saved in rules.models if saved["model"] in MODELS]
         beyond = [str(saved["model"]) for saved in rules.models if saved["model"] not in MODELS]
     except (KeyError, TypeError):
-        raise DataError("The recoding's models cannot be read. Make it anew with `anonymize --recoding`.") from None
+        raise DataError(f"The recoding's models cannot be read. {MAKE_ANEW}") from None
     if beyond:
         warnings.warn(
             f"The recoding was made for {listing(beyond)}, which takes a population and is not checked here. Measure "
-            "what was written against one: veilmark measure --population.",
+            f"what was written against one: measure with {param('population')}.",
             VeilmarkWarning,
             stacklevel=4,
         )
@@ -215,8 +246,8 @@ class _Fitted:
         if column is not None:
             what = f"values of '{column}' that neither it nor the study's hierarchy knows: {listing(values)}"
         raise DataError(
-            f"The recoding does not fit the data: there are {what}. Mend the data, make a recoding of it, or leave such "
-            "records out with --unknown leave-out."
+            f"The recoding does not fit the data: there are {what}. Correct the data, make a recoding from it, or leave "
+            f"these records out with {param('unknown', 'leave-out')}."
         )
 
 
@@ -266,6 +297,9 @@ def _value_labels(study: Study, rules: Recoding, i: int, domain: Domain) -> _Val
     groups[seen] = codes[place[seen]]
     if seen.all():
         return _Values(rules.labels[i].take(pa.array(groups)), groups, seen)
+    if _at_the_top(study, rules, i):
+        groups[:] = codes[0]
+        return _Values(rules.labels[i].take(pa.array(groups)), groups, np.ones(len(domain), dtype=bool))
     new = domain.text.filter(pa.array(~seen)).cast(pa.string())
     union = Domain.of(pa.concat_arrays([old.text.cast(pa.string()), new]), name)
     levels, covered = _tolerant(study.spec.attributes[name].hierarchy, union, name, study, rules.levels[name])
@@ -280,6 +314,18 @@ def _value_labels(study: Study, rules: Recoding, i: int, domain: Domain) -> _Val
     return _Values(pc.if_else(pa.array(groups >= 0), labels, own), groups, known)
 
 
+def _at_the_top(study: Study, rules: Recoding, i: int) -> bool:
+    """Whether the recoding hides a column: then every value has its one label, also one that makes the hierarchy higher."""
+    name, codes = rules.columns[i], rules.codes[i]
+    if not len(codes) or (codes != codes[0]).any():
+        return False
+    try:
+        levels = resolve(study.spec.attributes[name].hierarchy, rules.domains[i], name, study.folder)
+    except HierarchyError:
+        return False
+    return rules.levels[name] == levels.height
+
+
 def _tolerant(
     spec: HierarchySpec | None, domain: Domain, name: str, study: Study, level: int
 ) -> tuple[Levels, np.ndarray]:
@@ -287,11 +333,11 @@ def _tolerant(
     try:
         levels = resolve(spec, domain, name, study.folder)
         covered = np.ones(len(domain), dtype=bool)
-    except HierarchyError:
+    except UncoveredError as lacking:
         if spec is None or not hasattr(spec, "others"):
             raise
         levels = resolve(spec.model_copy(update={"others": TOP}), domain, name, study.folder)
-        covered = np.asarray(pc.not_equal(levels.of_values(1), TOP).fill_null(True))
+        covered = lacking.covered
     if level > levels.height:
         raise _changed(name, study)
     return levels, covered if level < levels.height else np.ones(len(domain), dtype=bool)
@@ -324,7 +370,7 @@ def _kept(fitted: _Fitted, classes: ClassTable, models: Sequence[PrivacyModel]) 
     if failing.all():
         raise OptionError(
             "Nothing would be left of the data: the recoding knows too few of its values, or every class is too small. "
-            "Make a recoding of these data, or lower --k."
+            f"Make a recoding of these data, or lower {param('k')}."
         )
     part = CellIndex(merged.codes, domains).find_codes(codes)
     stay[stay] = ~failing[part]

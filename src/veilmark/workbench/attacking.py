@@ -12,20 +12,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from veilmark.attack import ATTACKS, AttackResult, Population, View, attack_view
+from veilmark.attack import ATTACKS, RULE, AttackResult, Population, View, attack_view, verdict, without_targets
 from veilmark.attack.view import view_of_sliced, view_of_table
-from veilmark.cells import BatchCoder
+from veilmark.cells import BatchCoder, pack
 from veilmark.charted import Charted
 from veilmark.classes import ClassTable
+from veilmark.defaults import KNOWN, TARGETS
 from veilmark.domain import Domain
 from veilmark.engines.base import Engine, Table
 from veilmark.errors import DataError, OptionError, StudyError, VeilmarkWarning, did_you_mean, listing
 from veilmark.hierarchy import Levels, resolve
-from veilmark.persons import Fingerprints, PersonTable
+from veilmark.persons import Fingerprints, PersonTable, row_codes
+from veilmark.readable import Grid, Summary, count, share
 from veilmark.report import attack_chart
 from veilmark.report.charts import check_path, save
 from veilmark.study import Study
-from veilmark.veil.sliced import Sliced
+from veilmark.veil.sliced import Sliced, is_folder_of_tables
 from veilmark.workbench.slicing import resolve_all
 from veilmark.workbench.sources import engine_of, fold_persons, open_other, open_source
 
@@ -49,6 +51,13 @@ class Attacked(Charted):
         """What each attack found out."""
         return attack_chart.attacks(self.attacks)
 
+    def summary(self) -> Summary:
+        headings = ("attack", "success", "95 % interval", "control", "gain", "that is", "targets")
+        grid = Grid(headings, [(name, *_figures(of)) for name, of in self.attacks.items()])
+        headline = f"Attacks on {self.release}: {count(self.rows, 'row')} in {count(self.classes, 'class')}, "
+        headline += f"from {count(self.persons, 'person')}."
+        return Summary(headline, (grid,), (verdict(self.attacks), *without_targets(self.attacks), RULE, *self.notes))
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "release": self.release,
@@ -63,12 +72,21 @@ class Attacked(Charted):
         }
 
 
+def _figures(found: AttackResult) -> tuple[object, ...]:
+    if not found.targets:
+        return "-", "-", "-", "-", "-", 0
+    low, high = found.interval
+    points = f"{100 * found.gain:+.1f}"
+    interval = f"{share(low)} to {share(high)}"
+    return share(found.success), interval, share(found.control), points, found.amount, found.targets
+
+
 def attack(
     study: Study,
     release: Any,
     attacks: Sequence[str] = ATTACKS,
-    targets: int = 100_000,
-    known: int = 1,
+    targets: int = TARGETS,
+    known: int = KNOWN,
     population: Any = None,
     seed: int = 1,
     chart: str | os.PathLike[str] | None = None,
@@ -85,7 +103,7 @@ def attack(
         persons = fold_persons(engine, study) if study.person else persons_of_records(engine, study)
         levels = resolve_all(study, persons)
         view, label, notes = _view(engine, study, release, persons, levels)
-        everybody = None if population is None else _population(engine, study, population, view, persons)
+        everybody = _everybody(engine, study, population, view, persons) if "linkage" in attacks else None
     found = attack_view(view, persons, levels, attacks, targets, known, everybody, seed)
     if chart is not None:
         save(attack_chart.attacks(found), Path(chart))
@@ -138,7 +156,7 @@ def _view(
     engine: Engine, study: Study, release: Any, persons: PersonTable, levels: Mapping[str, Levels]
 ) -> tuple[View, str, list[str]]:
     """What an attacker sees of a release, its name, and what it lacks."""
-    if isinstance(release, str | os.PathLike) and Path(release).is_dir():
+    if isinstance(release, str | os.PathLike) and is_folder_of_tables(Path(release)):
         label, release = os.fspath(release), Sliced.open(release)
     else:
         label = os.fspath(release) if isinstance(release, str | os.PathLike) else "the release"
@@ -170,6 +188,31 @@ def _check_published(names: Sequence[str], study: Study, label: str) -> None:
 def _lacking(names: Sequence[str], study: Study) -> list[str]:
     lost = [name for name in (*study.quasi, *study.sensitive) if name not in names]
     return [f"Not in the release, and so not attacked: {listing(lost)}."] if lost else []
+
+
+def _everybody(engine: Engine, study: Study, population: Any, view: View, persons: PersonTable) -> Population | None:
+    """The population, where it is another than the persons: a table that is given, or the source before it was folded."""
+    if population is not None:
+        return _population(engine, study, population, view, persons)
+    if study.person is None or study.folding.rule == "error" or not view.quasi:
+        return None
+    return _unfolded(open_source(engine, study), study.person, study, view)
+
+
+def _unfolded(table: Table, person: str, study: Study, view: View) -> Population:
+    """Everybody with all their combinations of quasi-identifiers: a row of a release may be of any of a person's records."""
+    names = list(view.quasi)
+    visits = table.spooled([person, *names]).visits(names, person)
+    domains = {name: table.domain(name) for name in names}
+    codes = row_codes(visits.columns, domains)
+    keys, _ = pack([codes[name] for name in names], [len(domains[name]) for name in names])
+    _, first, combination = np.unique(keys, return_index=True, return_inverse=True)
+    who = np.unique(visits.hashes, return_inverse=True)[1]
+    pairs = np.unique(who.astype(np.int64) * len(first) + combination)
+    holdings = (pairs // len(first), pairs % len(first))
+    levels = {c: resolve(study.spec.attributes[c].hierarchy, domains[c], c, study.folder) for c in names}
+    count = np.bincount(holdings[1], minlength=len(first))
+    return Population(domains, levels, {name: codes[name][first] for name in names}, count, holdings)
 
 
 def _population(engine: Engine, study: Study, data: Any, view: View, persons: PersonTable) -> Population:

@@ -23,6 +23,8 @@ from veilmark.hierarchy import resolve
 from veilmark.ledger import Release
 from veilmark.ledger.files import digest
 from veilmark.mark.discover import union_domain
+from veilmark.messages import param
+from veilmark.readable import Readable
 from veilmark.study import Study
 from veilmark.trace.evidence import Marked
 from veilmark.workbench.ledger import key_of, open_to_read
@@ -32,7 +34,7 @@ File = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
-class CrossCopy:
+class CrossCopy(Readable):
     """What a coalition can tell. `recipients` are those whose copies they are, where the files are as published;
     `seen_once` is of the classes in one of its copies alone, `whole` of all; `foreign` classes are in copies but not in the
     release, and left out."""
@@ -67,10 +69,11 @@ def cross_copy(
     """Give the attacker some copies of a release and, if it has one, a `population`; `study` then says how values become
     labels."""
     if not copies:
-        raise OptionError("Name at least one copy: --copies ada.csv,bob.csv.")
+        raise OptionError(f"Name at least one copy: {param('copies', ['ada.csv', 'bob.csv'])}.")
     if population is not None and study is None:
         raise OptionError(
-            "With --population, give the study too: --study study.yaml. It says how values become labels."
+            f"With {param('population')}, give the study too: {param('study', 'study.yaml')}. It says how values become "
+            "labels."
         )
     book = open_to_read(ledger)
     found = book.release(release)
@@ -117,7 +120,7 @@ def _recipients(release: Release, every: Sequence[Release], copies: Sequence[str
         if one in elsewhere and one not in release.digests.values():
             raise OptionError(
                 f"'{copy}' is a copy of release {elsewhere[one]}, not of {release.id}. Give copies of one release, and name "
-                "it with --release."
+                f"it with {param('release')}."
             )
     twice = [copy for i, copy in enumerate(copies) if found[i] in found[:i]]
     if twice:

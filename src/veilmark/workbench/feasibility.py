@@ -15,7 +15,7 @@ from veilmark.charted import Charted
 from veilmark.classes import ClassTable
 from veilmark.errors import DataError, OptionError, StudyError
 from veilmark.mark.discover import Linked, feasibility, link, union_domain
-from veilmark.mark.plan import Marking
+from veilmark.mark.marking import CopyMarking
 from veilmark.mark.reports import Reports, detectability, scalability
 from veilmark.privacy.models import KAnonymity
 from veilmark.study import Study
@@ -23,7 +23,7 @@ from veilmark.veil.anonymize import Plan
 from veilmark.veil.ola import Ola
 from veilmark.workbench.anonymizing import planned
 from veilmark.workbench.linking import Ground, check_identity, union_levels
-from veilmark.workbench.recognizing import Recognized, recognize
+from veilmark.workbench.recognizing import Recognized, check_telling, recognize
 from veilmark.workbench.sources import class_table, engine_of, open_other, open_source
 
 MOST_SETTINGS = 100
@@ -57,7 +57,7 @@ class Feasible(Charted):
 def feasible(
     study: Study,
     population: Any,
-    marking: Marking,
+    marking: CopyMarking,
     ks: Sequence[int] = (5,),
     suppressions: Sequence[float] = (0.0,),
     identity: Sequence[str] = (),
@@ -76,6 +76,7 @@ def feasible(
         everybody = open_other(engine, study, population, study.quasi, joined=bool(identity))
         if identity:
             check_identity(everybody, identity)
+            check_telling(everybody, identity)
         classes = class_table(source, study)
         people = ClassTable.build(everybody, study.quasi)
         if not people.total_records:
@@ -99,7 +100,7 @@ def feasible(
     return result
 
 
-def _reports(linked: Linked, made: Plan, marking: Marking, suppression: float, seed: int) -> Reports:
+def _reports(linked: Linked, made: Plan, marking: CopyMarking, suppression: float, seed: int) -> Reports:
     return Reports(
         marking.k,
         suppression,

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from veilmark.cells import CellIndex
 from veilmark.charted import Charted
 from veilmark.classes import ClassTable
 from veilmark.domain import Domain, as_text
@@ -27,8 +26,10 @@ from veilmark.utility.covers import read_labels
 from veilmark.utility.view import UtilityView, marginal
 from veilmark.veil.anonymize import all_models, link, plan
 from veilmark.veil.ola import Ola
+from veilmark.veil.published import published_labels
 from veilmark.veil.recoding import Recoding, counted
-from veilmark.workbench.anonymizing import follow_distances, people_classes, pseudonyms_of, published_columns
+from veilmark.workbench.anonymizing import follow_distances, people_classes, pseudonyms_of
+from veilmark.workbench.columns import published_columns
 from veilmark.workbench.sources import class_table, engine_of, open_source, resolve_quasi
 
 LOOKED_AT = 500
@@ -115,7 +116,7 @@ class Explorer:
         fixed = dict(zip(names, map(int, node), strict=True))
         made = plan(self.linked, self.levels, [], self.models, replace(self.method, levels=fixed, suppression=1.0))
         recoding = made.recoding.on(self.classes.domains)
-        _, kept = _published(self.classes, recoding)
+        _, kept = published_labels(self.classes, recoding)
         unit, tally = self.method.unit, self.classes.tally
         return NodePreview(
             levels=fixed,
@@ -160,7 +161,7 @@ def view_marginals(study: Study, recoding: Recoding) -> UtilityView:
 
 
 def _view(study: Study, classes: ClassTable, recoding: Recoding) -> UtilityView:
-    labelled, kept = _published(classes, recoding)
+    labelled, kept = published_labels(classes, recoding)
     columns = [
         _column(study, name, domain, codes, classes.records, labels, groups, kept)
         for name, domain, codes, (labels, groups) in zip(
@@ -190,16 +191,3 @@ def _column(
     before = np.bincount(codes, weights=records, minlength=len(domain))
     after = np.bincount(groups[kept], weights=records[kept], minlength=len(labels))
     return Column(name, attribute.role, domain, levels, before, read_labels(as_text(labels), domain, levels), after)
-
-
-def _published(classes: ClassTable, recoding: Recoding) -> tuple[list[tuple[pa.Array, np.ndarray]], np.ndarray]:
-    """For each quasi-identifier its labels and which of them each class gets; and which classes are kept."""
-    if recoding.class_labels is not None:
-        place = CellIndex(recoding.classes, recoding.domains).find(classes.codes, classes.domains)
-        kept = place >= 0
-        coded = [labels.dictionary_encode(null_encoding="encode") for labels in recoding.class_labels]
-        found = [(of.dictionary, of.indices.to_numpy()[np.where(kept, place, 0)]) for of in coded]
-        return found, kept
-    groups = [code[own] for code, own in zip(recoding.codes, classes.codes, strict=True)]
-    index = CellIndex(recoding.classes, [Domain(labels, labels) for labels in recoding.labels])
-    return list(zip(recoding.labels, groups, strict=True)), index.find_codes(np.array(groups)) < 0

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from veilmark.engines.base import Table
+from veilmark.errors import OptionError
+from veilmark.messages import param
 
 if TYPE_CHECKING:
     from veilmark.workbench.linking import Ground
@@ -85,16 +87,32 @@ def shared(population: Table, identity: Sequence[str]) -> tuple[int, int]:
     return persons, alike
 
 
+def check_telling(population: Table, identity: Sequence[str]) -> None:
+    """Refuse identity columns by which fewer than half of the population can be told from everybody else: a claim by them
+    would be about many, and hardly anybody could serve as a decoy."""
+    persons, alike = shared(population, identity)
+    if 2 * alike <= persons:
+        return
+    by = _listed(identity)
+    raise OptionError(
+        f"{param('identity', list(identity))} does not tell persons apart: {alike:,} of the {persons:,} records of "
+        f"'{population.label}' have the same {by} as another record, or none ({_values(population, identity):,} different "
+        "values). Name columns that do, such as a voter's number, or a name and a birthday."
+    )
+
+
+def _values(table: Table, columns: Sequence[str]) -> int:
+    """How many different values some columns have together."""
+    texts = ", ".join(f"{text} AS i{i}" for i, text in enumerate(_texts(table, "p", columns)))
+    (values,) = _numbers(
+        table, f"SELECT count(*) AS n FROM (SELECT DISTINCT {texts} FROM {table.name} AS p) AS different"
+    )
+    return values
+
+
 def why_few(ground: Ground, k: int) -> str:
     """The likeliest cause, with what to do, where too few of the population can serve as decoys; nothing where it is none of
     these."""
-    by = _listed(ground.identity)
-    persons, alike = shared(ground.population, ground.identity)
-    if 2 * alike > persons:
-        return (
-            f"{alike:,} of the population's {persons:,} persons share their {by} with others, or have none, and cannot "
-            "serve: name columns with --identity that tell everybody apart."
-        )
     known = ground.recognized
     if known is not None and known.few:
         return f"{known.note(ground.identity)} Use a population that has everybody."

@@ -7,7 +7,7 @@ import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,14 +15,20 @@ from typing import Any, Protocol
 import numpy as np
 
 from veilmark import progress
-from veilmark.engines.duckdb import DuckDB
+from veilmark.attack.crosscopy import Scope
 from veilmark.errors import OptionError, StudyError, did_you_mean
 from veilmark.ledger import Key, Ledger
 from veilmark.ledger.publish import Publication, check_target, publishing
+from veilmark.ledger.signing import Signer
+from veilmark.ledger.store import OvertakenError
 from veilmark.mark.code import derive
 from veilmark.mark.discover import Feasibility, feasibility
-from veilmark.mark.plan import Marking, Marks, plan_marks
+from veilmark.mark.marking import CopyMarking
+from veilmark.mark.plan import Marks, fitting, plan_marks
 from veilmark.mark.plant import Rows, copy_of, donors
+from veilmark.mark.rowmarks import keeping, with_row_marks
+from veilmark.mark.telling import told_apart
+from veilmark.messages import param
 from veilmark.output import write_table
 from veilmark.privacy.models import (
     Alpha,
@@ -34,18 +40,24 @@ from veilmark.privacy.models import (
     TCloseness,
     check_attributes,
 )
+from veilmark.privacy.unchanged import Unchanged
+from veilmark.readable import Grid, Readable, Summary, count
 from veilmark.study import Study
-from veilmark.trace.evidence import Marked
 from veilmark.veil.anonymize import all_models
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
-from veilmark.veil.verify import check_release, verify
+from veilmark.veil.verify import Verified, check_release, verify
 from veilmark.workbench.advising import notes_of
-from veilmark.workbench.anonymizing import follow_distances, measure_release, published_columns
+from veilmark.workbench.anonymizing import follow_distances, measure_release
+from veilmark.workbench.claimable import Claimable
+from veilmark.workbench.closeness import TooFarError, check_close, tightened
+from veilmark.workbench.columns import left_out_columns, published_columns, unchanged_columns
 from veilmark.workbench.ledger import open_to_publish, plan_to_publish
 from veilmark.workbench.linking import Ground, check_identity
 from veilmark.workbench.recognizing import why_few
 from veilmark.workbench.recording import public_entry, secret_entry
+from veilmark.workbench.sealing import Pool, fingerprint, pool_after, sealed_entry
+from veilmark.workbench.shown import cover_key
 from veilmark.workbench.sources import engine_of
 from veilmark.yamlfile import read_yaml
 
@@ -53,10 +65,7 @@ __all__ = ["Copy", "Job", "Released", "Terms", "check_identity", "file_names", "
 
 File = str | os.PathLike[str]
 
-CROWDED = (
-    "Too few classes are left that held no decoys in earlier releases of this ledger, so that some are used again. Claims "
-    "about them may point to several recipients and count for less; leaked files do not."
-)
+CANDIDATES = ("classes", "records", "excluded")
 
 KEPT = (KAnonymity, DistinctL, EntropyL, RecursiveL, Alpha, TCloseness)
 """The models that copies keep: a decoy class takes all values of a released class, and so is as diverse."""
@@ -77,7 +86,8 @@ class Copy:
     @classmethod
     def planned(cls, marks: Marks, recipient: int, file: str) -> Copy:
         published, withheld = marks.linked.published, marks.withheld(recipient)
-        added, lost = int(marks.sizes[recipient].sum()), int(published[withheld].sum())
+        added = int(marks.sizes[recipient].sum())
+        lost = int(published[withheld].sum()) + marks.rows_withheld(recipient)
         name, records = marks.marking.recipients[recipient], int(published.sum()) - lost + added
         return cls(name, file, records, len(marks.decoys[recipient]), added, len(withheld), lost)
 
@@ -91,14 +101,15 @@ class Copy:
 
 
 @dataclass(frozen=True, eq=False)
-class Released:
+class Released(Readable):
     """A release to several recipients, or, of a dry run, what it would be; `release` is its name in the ledger.
 
-    `loss` is that of the release before it is marked, `loss_after` that of a copy, on average.
+    `feasible` is None where there is no population to link to. `loss` is that of the release before it is marked,
+    `loss_after` that of a copy, on average.
     """
 
     release: str | None
-    feasible: Feasibility
+    feasible: Feasibility | None
     copies: tuple[Copy, ...]
     cost: Mapping[str, Any]
     loss: Mapping[str, float]
@@ -107,22 +118,44 @@ class Released:
     suppressed: int
     notes: tuple[str, ...] = ()
     folder: str | None = None
+    columns_left_out: tuple[str, ...] = ()
+    """Columns that are not published because the study does not name them."""
+    commitment: str | None = None
+    unchanged: Mapping[str, Unchanged] = field(default_factory=dict)
+    """Of the first copy, how many records each column that is published unchanged makes unique; nothing of a dry run."""
+    claims: Claimable | None = None
+    """What claims can show; None without decoys."""
+    told: Scope | None = None
+    """How well decoys can be told from real classes by what a copy shows; None without decoys."""
+
+    def summary(self) -> Summary:
+        """Without the numbers of decoys, which are the ledger's secret."""
+        rows = [(copy.name, copy.records, copy.file) for copy in self.copies]
+        made = f"Release {self.release}" if self.release else "A release that was planned, not made"
+        where = [f"Written to {self.folder}."] if self.folder else []
+        headline = f"{made}: {len(rows):,} copies, {count(self.suppressed, 'record')} suppressed."
+        return Summary(headline, (Grid(("recipient", "records", "file"), rows),), (*self.notes, *where))
 
     def to_dict(self) -> dict[str, Any]:
         found = self.feasible
         return {
             "release": self.release,
-            "min_link": found.min_link,
-            "candidates": {"classes": found.classes, "records": found.records, "excluded": found.excluded},
-            "feasibility": found.to_dict(),
+            "min_link": None if found is None else found.min_link,
+            "candidates": {name: 0 if found is None else getattr(found, name) for name in CANDIDATES},
+            "feasibility": None if found is None else found.to_dict(),
             "cost": dict(self.cost),
             "levels": dict(self.levels),
             "suppressed": self.suppressed,
             "loss": dict(self.loss),
             "loss_after": dict(self.loss_after),
             "recipients": [copy.to_dict() for copy in self.copies],
+            "columns_left_out": list(self.columns_left_out),
+            "unchanged": {name: of.to_dict() for name, of in self.unchanged.items()},
+            "claims": None if self.claims is None else self.claims.to_dict(),
+            "told": None if self.told is None else self.told.to_dict(),
             "notes": list(self.notes),
             "output": self.folder,
+            "commitment": self.commitment,
         }
 
 
@@ -140,11 +173,12 @@ class Terms:
 
 @dataclass(frozen=True)
 class Job:
-    """All that `release` is asked for; `identity` are the columns that tell who somebody in the population is."""
+    """All that `release` is asked for; `identity` are the columns that tell who somebody in the population is. Both are for
+    decoys: without any, `population` may be None and `identity` empty."""
 
     population: Any
     identity: tuple[str, ...]
-    marking: Marking
+    marking: CopyMarking
     models: tuple[PrivacyModel, ...] = ()
     method: Ola | Mondrian = field(default_factory=Ola)
     seed: int | None = None
@@ -159,42 +193,115 @@ def release(
     key: File | None = None,
     output: File | None = None,
     dry_run: bool = False,
+    sign_key: File | None = None,
 ) -> Released:
-    """Write a copy for each recipient, with decoys of its own, and record all of it in the ledger.
+    """Write a copy for each recipient, with decoys of its own, and record all of it in the ledger, signed by the operator
+    whose private key is in the file `sign_key`.
 
     A dry run draws everything, by a key that is forgotten, and needs neither ledger, key nor output. The same seed, key and
     version of veilmark give the same copies.
     """
     models = all_models([KAnonymity(job.marking.k), *job.models], job.method)
-    whole = any(m.attribute is not None for m in models)
     files = file_names(job.marking.recipients, job.form)
     _check(study, job, models)
     seed = str(secrets.randbits(64) if job.seed is None else job.seed)
     target = None if dry_run else _given(ledger, key, output)
-    book, secret_key = (None, None) if target is None else plan_to_publish(*target[:2])
+    signer = None if sign_key is None else Signer.open(sign_key)
+    secret_key = None if target is None else plan_to_publish(*target[:2])[1]
     with _to_its_end() as begun, engine_of(study) as engine:
-        ground = Ground.prepare(engine, study, job.population, job.identity, job.marking, models, job.method)
-        # What cannot be carried is refused before a ledger or a key is made.
-        dry = derive(bytes(32), f"dry run {seed}")
-        marks = plan_marks(ground.linked, job.marking, dry, whole, lambda: why_few(ground, job.marking.k))
-        if target is None or secret_key is None:
-            return _result(ground, marks, [Copy.planned(marks, i, file) for i, file in enumerate(files)])
-        earlier = [] if book is None else _earlier(book, secret_key, seed, job.marking.recipients)
-        linked, fresh = ground.sparing(earlier, job.marking)
-        own = release_key(secret_key.subkey("release"), seed, job.marking.recipients)
-        marks = plan_marks(linked, job.marking, own, whole)
+        dry, strict = derive(bytes(32), f"dry run {seed}"), list(models)
+        while not begun or not begun[-1].published:
+            ground = Ground.prepare(engine, study, job.population, job.identity, job.marking, strict, job.method, seed)
+            try:
+                job = replace(job, marking=fitting(ground.linked, ground.marking or job.marking))
+                # What cannot be carried is refused before a ledger or a key is made.
+                marks = _tried(ground, job, models, dry)
+                if target is None or secret_key is None:
+                    return _result(ground, marks, [Copy.planned(marks, i, file) for i, file in enumerate(files)], dry)
+                making = _Making(ground, job, tuple(models), seed, target, secret_key, signer)
+                while not begun or not begun[-1].published:
+                    with suppress(OvertakenError):  # Then decoys are drawn anew, beside those of the other release.
+                        making.publish(files, begun)
+            except TooFarError as far:
+                strict = tightened(strict, far)
+    return making.released(begun[-1])
+
+
+def _tried(ground: Ground, job: Job, models: Sequence[PrivacyModel], key: bytes) -> Marks:
+    """Marks as they may be drawn."""
+    marks = plan_marks(ground.linked, job.marking, key, _whole(models), lambda: why_few(ground, job.marking.k))
+    return _complete(marks, ground, models, key)
+
+
+def _whole(models: Sequence[PrivacyModel]) -> bool:
+    """Whether a decoy class must be as diverse as a released one, and so takes all values of one."""
+    return any(m.attribute is not None for m in models)
+
+
+def _complete(marks: Marks, ground: Ground, models: Sequence[PrivacyModel], key: bytes) -> Marks:
+    """The marks with single records that some copies lack, where these are asked for; all copies keep t."""
+    marks = _with_rows(marks, ground, models, key)
+    check_close(ground, marks, models)
+    return marks
+
+
+def _with_rows(marks: Marks, ground: Ground, models: Sequence[PrivacyModel], key: bytes) -> Marks:
+    """The marks with single records that some copies lack, where these are asked for."""
+    if marks.marking.marks == "classes":
+        return marks
+    if ground.study.person is not None:
+        raise StudyError(
+            f"Row marks need one record a person, and {ground.study.name} has a person column. Use "
+            f"{param('marks', 'classes')}."
+        )
+    if getattr(ground.source, "copies", None) is not None:
+        raise OptionError(f"Row marks do not work with sources in Spark. Use {param('marks', 'classes')}.")
+    domains = {name: histogram.domain for name, histogram in ground.classes.histograms.items()}
+    of_values = [m for m in follow_distances(ground.study, ground.classes, models) if m.attribute is not None]
+    fits = keeping(of_values, ground.rows(), marks.linked, domains) if of_values else None
+    return with_row_marks(marks, ground.rows(), key, fits)
+
+
+@dataclass(eq=False)
+class _Making:
+    """A release that is ready to be drawn and written; `pool` and `result` are those of the last try."""
+
+    ground: Ground
+    job: Job
+    models: tuple[PrivacyModel, ...]
+    seed: str
+    target: tuple[File, File, File]
+    key: Key
+    signer: Signer | None
+    pool: Pool = field(init=False)
+    result: Released = field(init=False)
+
+    def publish(self, files: Sequence[str], begun: list[Publication]) -> None:
+        """Draw, write and record it; `begun` is told when the ledger is."""
+        ground, job, (ledger, key_file, folder) = self.ground, self.job, self.target
+        book = Ledger.open(ledger) if Ledger.exists(ledger) else None
+        self.pool = pool = pool_after(ground, job.marking, book, self.key, self.seed)
+        own = release_key(self.key.subkey("release"), self.seed, fingerprint(ground, job.marking, pool))
+        lasting = cover_key(self.key, pool.epoch)
+        marks = plan_marks(ground.linked, job.marking, own, _whole(self.models), cover_key=lasting, pool=pool.classes)
+        marks = _complete(marks, ground, self.models, lasting)
         made = [Copy.planned(marks, i, file) for i, file in enumerate(files)]
         people = [ground.decoys(marks, i, own) for i in range(len(made))]
-        public, secret = public_entry(job, ground, models, made, seed), secret_entry(ground, marks, people)
-        result = _result(ground, marks, [replace(copy, file=str(Path(target[2]) / copy.file)) for copy in made])
-        with (
-            _copies(ground, marks, own) as copies,
-            publishing(open_to_publish(*target[:2], secret_key)[0], secret_key, target[2], public, secret) as doing,
-        ):
-            begun.append(doing)
-            _write_copies(doing.folder, ground, models, made, copies)
-    notes = result.notes if fresh else (*result.notes, CROWDED)
-    return replace(result, release=doing.release, folder=str(target[2]), notes=notes)
+        public = public_entry(job, ground, self.models, made, self.seed, Claimable.of(marks))
+        secret = secret_entry(ground, marks, people, sealed_entry(ground, job.marking, pool, own), own, pool.epoch)
+        self.result = _result(ground, marks, [replace(copy, file=str(Path(folder) / copy.file)) for copy in made], own)
+        with _copies(ground, marks, own) as copies:
+            book, _ = open_to_publish(ledger, key_file, self.key)  # as late as can be
+            with publishing(book, self.key, folder, public, secret, None, self.signer, pool.beside) as doing:
+                begun.append(doing)
+                unchanged = _write_copies(doing.folder, ground, self.models, made, copies)
+                self.result = replace(self.result, unchanged=unchanged)
+
+    def released(self, doing: Publication) -> Released:
+        """What was published."""
+        notes = (*self.result.notes, *self.pool.notes(doing.digests))
+        result = replace(self.result, release=doing.release, notes=notes, commitment=doing.commitment)
+        return replace(result, folder=str(self.target[2]))
 
 
 @contextmanager
@@ -208,28 +315,18 @@ def _to_its_end() -> Iterator[list[Publication]]:
             raise
 
 
-def _earlier(book: Ledger, key: Key, seed: str, recipients: Sequence[str]) -> list[Marked]:
-    """The marks of earlier releases, up to when this same one was first made: it is to be the same again."""
-    found = []
-    for release in book.releases():
-        if release.public["parameters"]["seed"] == seed and release.recipients == list(recipients):
-            break
-        if release.status == "published":
-            found.append(Marked.of(release.id, book.secrets(release.id, key)))
-    return found
-
-
-def release_key(secret: bytes, seed: str, recipients: Sequence[str]) -> bytes:
-    """The key of one release. The recipients are part of it, lest others get the same marks by the same seed, and are taken
-    for each other."""
-    return derive(secret, f"{seed} {len(recipients)} " + "\0".join(recipients))
+def release_key(secret: bytes, seed: str, drawn_from: str) -> bytes:
+    """The key of one release. What marks are drawn from and for whom is part of it, so that the same seed gives independent
+    marks for other recipients or other data."""
+    return derive(secret, f"{seed} {drawn_from}")
 
 
 def _given(ledger: File | None, key: File | None, output: File | None) -> tuple[File, File, File]:
     """Where to publish; said before the work is done."""
     if ledger is None or key is None or output is None:
         raise OptionError(
-            "Say where to publish: --ledger, --key and -o. Only a dry run (--dry-run) needs none of them."
+            f"Say where to publish: {param('ledger')}, {param('key')} and {param('output')}. Only a dry run "
+            f"({param('dry_run', True)}) needs none of them."
         )
     check_target(output)
     return ledger, key, output
@@ -244,10 +341,33 @@ def _check(study: Study, job: Job, models: Sequence[PrivacyModel]) -> None:
         raise OptionError(f"Copies cannot be promised to keep '{beyond[0]}', since they lack some classes. Drop it.")
     if not isinstance(job.method, Ola | Mondrian) or (isinstance(job.method, Mondrian) and job.method.relaxed):
         raise OptionError("Copies are made by OLA or by strict Mondrian: labels that overlap would tell decoys.")
+    _check_population(job)
     strangers = [name for name in job.terms if name not in job.marking.recipients]
     if strangers:
         known = did_you_mean(strangers[0], job.marking.recipients)
         raise OptionError(f"There are terms for '{strangers[0]}', who is no recipient.{known}")
+
+
+def _check_population(job: Job) -> None:
+    """Decoys are persons of a population."""
+    if job.marking.decoys and (job.population is None or not job.identity):
+        given = {"population": job.population is not None, "identity": bool(job.identity)}
+        missing = [param(name) for name, is_given in given.items() if not is_given]
+        raise OptionError(
+            "Decoys are persons of a population, such as a register of voters, and the columns of the population that tell "
+            f"who somebody is must be known. {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing. Give "
+            f"{'it' if len(missing) == 1 else 'both'}, or release without decoys: {param('decoys', 0)}, with "
+            f"{param('covers')} or {param('collusion')}."
+        )
+    if job.population is None and job.identity:
+        raise OptionError(
+            f"{param('identity')} names columns of the population, and there is no {param('population')}. Leave it out."
+        )
+    if job.population is None and job.marking.strategy == "risk":
+        raise OptionError(
+            f"{param('strategy', 'risk')} needs {param('population')}: the risk of a class is known by linking. Use size "
+            "or random."
+        )
 
 
 def file_names(recipients: Sequence[str], form: str) -> list[str]:
@@ -312,54 +432,53 @@ def _copies(ground: Ground, marks: Marks, key: bytes) -> AbstractContextManager[
 
 def _write_copies(
     folder: Path, ground: Ground, models: Sequence[PrivacyModel], made: Sequence[Copy], copies: Copies
-) -> None:
+) -> Mapping[str, Unchanged]:
+    """Write all copies, and measure each; the records of the first one that columns published unchanged make unique."""
     promised = follow_distances(ground.study, ground.classes, models)
     done = 0
     with progress.step("Writing copies", lambda: done / len(made)), ThreadPoolExecutor(1) as beside:
         checks = []
         for i, copy in enumerate(made):
             copies.write(i, folder / copy.file)
-            checks.append(beside.submit(_measure, folder / copy.file, ground, promised, copy))
+            columns = unchanged_columns(ground.study, ground.source.columns) if i == 0 else []
+            checks.append(beside.submit(_measure, folder / copy.file, ground, promised, copy, columns))
             done += 1
-        for check in checks:
-            check.result()
+        measured = [check.result() for check in checks]
+    return measured[0].unchanged
 
 
-def _measure(path: Path, ground: Ground, models: Sequence[PrivacyModel], copy: Copy) -> None:
-    models = [_widened(m, path, ground) for m in models]
+def _measure(
+    path: Path, ground: Ground, models: Sequence[PrivacyModel], copy: Copy, unchanged: Sequence[str]
+) -> Verified:
     study, expected = ground.study, (copy.records, int((ground.linked.published > 0).sum()) + copy.classes_more)
     if any(m.attribute is not None for m in models):
-        measure_release(path, study, models, ground.classes, expected)
-        return
+        return measure_release(path, study, models, ground.classes, expected, unchanged=unchanged)
     limits, settings = [m.to_dict() for m in models], study.settings
     persons = study.person is not None
-    found = verify(path, study.quasi, (), limits, None, persons, settings.threads, settings.memory)
+    found = verify(path, study.quasi, (), limits, None, persons, settings.threads, settings.memory, unchanged)
     check_release(found, *expected, limits)
-
-
-def _widened(model: PrivacyModel, path: Path, ground: Ground) -> PrivacyModel:
-    """t-closeness compares with the whole table, from which a copy differs: no class of it can be farther from the copy than
-    from the release by more than these two are apart (the triangle inequality)."""
-    if not isinstance(model, TCloseness):
-        return model
-    settings = ground.study.settings
-    with DuckDB(settings.threads, settings.memory) as engine:
-        found = engine.open(f"{path}/*{path.suffix}" if path.is_dir() else path).group([model.attribute])
-    domain = ground.classes.histograms[model.attribute].domain
-    codes = domain.codes_of(found.domains[0].text)[found.codes[0]]
-    own = np.bincount(codes, weights=found.records, minlength=len(domain)) / max(found.records.sum(), 1)
-    released = ground.released(model.attribute)
-    apart = float(np.abs(own - released / max(released.sum(), 1)).sum() / 2)
-    return replace(model, t=min(model.t + apart, 1.0))
+    return found
 
 
 # What is reported.
 
 
-def _result(ground: Ground, marks: Marks, made: Sequence[Copy]) -> Released:
+def _told(ground: Ground, marks: Marks, key: bytes) -> Scope | None:
+    """How well decoys can be told: by all that copies show, where the rows are held, else by labels and sizes."""
+    if getattr(ground.source, "copies", None) is not None:
+        return told_apart(marks, None, np.empty(0, dtype=np.int64))
+    borrowed = [donors(ground.rows(), marks, i, key) for i in range(len(marks.decoys))] if marks.marking.decoys else []
+    return told_apart(marks, ground.rows(), np.concatenate([np.empty(0, dtype=np.int64), *borrowed]))
+
+
+def _result(ground: Ground, marks: Marks, made: Sequence[Copy], key: bytes) -> Released:
     plan = ground.plan
-    found = feasibility(ground.linked, marks.marking.k)
+    found = None if ground.population is None else feasibility(ground.linked, marks.marking.k)
     after = marks.loss(plan.loss)
     levels, left_out = plan.recoding.levels, plan.suppressed
-    notes = notes_of(ground, marks, {copy.name: copy.file for copy in made})
-    return Released(None, found, tuple(made), marks.cost(), plan.loss, after, levels, left_out, notes)
+    told = _told(ground, marks, key)
+    notes = notes_of(ground, marks, {copy.name: copy.file for copy in made}, told)
+    unnamed = left_out_columns(ground.study, ground.source.columns)
+    amounts = (marks.cost(), plan.loss, after, levels, left_out)
+    claims = Claimable.of(marks)
+    return Released(None, found, tuple(made), *amounts, notes, columns_left_out=unnamed, claims=claims, told=told)

@@ -10,17 +10,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from veilmark.attack import ATTACKS
-from veilmark.errors import DataError, OptionError, VeilmarkError, VeilmarkWarning, WeightsError, listing
+from veilmark.classes import ClassTable
+from veilmark.errors import (
+    DataError,
+    OptionError,
+    VeilmarkError,
+    VeilmarkWarning,
+    WeightsError,
+    as_address,
+    is_address,
+    listing,
+)
 from veilmark.hierarchy import resolve
 from veilmark.ledger import Release
 from veilmark.ledger.files import digest, digests, new_private_file
 from veilmark.ledger.keys import OPEN_TO_OTHERS
-from veilmark.output import refuse_inputs, write_text
+from veilmark.messages import PLAIN, param, spell, template_of
+from veilmark.output import refuse_inputs, write_table, write_text
 from veilmark.privacy.measures import Measures
 from veilmark.report.document import (
     Book,
@@ -35,17 +47,24 @@ from veilmark.report.document import (
     render,
 )
 from veilmark.score.scores import ScoreResult
+from veilmark.scratch import Scratch
 from veilmark.study import Study
 from veilmark.utility.view import UtilityView
-from veilmark.veil.sliced import Sliced
+from veilmark.veil.anonymize import read_release
+from veilmark.veil.generalized import Generalized, generalized_by_labels
+from veilmark.veil.sliced import Sliced, is_folder_of_tables, is_gid
 from veilmark.veil.verify import FAULTS, Found, verify
 from veilmark.workbench import ledger as verbs
 from veilmark.workbench.anonymizing import written_columns
 from veilmark.workbench.attacking import Attacked, attack, check_attacks
+from veilmark.workbench.columns import unnamed_columns
 from veilmark.workbench.measuring import measure, require
 from veilmark.workbench.scoring import score
 from veilmark.workbench.sources import class_table, engine_of, open_other, open_source
 from veilmark.workbench.utility import view_utility
+
+if TYPE_CHECKING:
+    from veilmark.ledgers import Ledger
 
 Place = str | os.PathLike[str]
 
@@ -60,7 +79,8 @@ MOVED = "a copy is compared with itself, marks included, and may be so much fart
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a report is to be about, beside the study's source; `attacks` None: all that are possible."""
+    """What a report is to be about, beside the study's source; `attacks` None: all that are possible. A release that is
+    `held` in memory is in a file only to be measured."""
 
     release: Place | None = None
     ledger: Place | None = None
@@ -72,6 +92,7 @@ class Wanted:
     require: Sequence[str] = ()
     title: str | None = None
     seed: int = 1
+    held: bool = False
 
 
 def report(study: Study, output: Place, wanted: Wanted | None = None) -> Report:
@@ -87,6 +108,42 @@ def report(study: Study, output: Place, wanted: Wanted | None = None) -> Report:
         with new_private_file(target) as temporary:
             temporary.write_text(page, encoding="utf-8")
     return made
+
+
+def report_release(
+    study: Study,
+    output: Place,
+    release: Any,
+    ledger: Ledger | None,
+    release_id: str | None,
+    copies: Place | None,
+    auditor: bool,
+    attacks: Sequence[str] | None,
+    require: Sequence[str],
+    title: str | None,
+    seed: int,
+) -> Report:
+    """Write a report on a release that is in files, in a frame, or in the result that holds it."""
+    place, key = (None, None) if ledger is None else (ledger.place, ledger.key)
+    with _in_files(release) as (path, held):
+        about = (path, place, release_id, copies, key, auditor, attacks, require, title, seed, held)
+        return report(study, output, Wanted(*about))
+
+
+@contextmanager
+def _in_files(release: Any) -> Iterator[tuple[Place | None, bool]]:
+    """Where a release can be read from files, and whether these are gone afterwards."""
+    written = getattr(release, "output", None)
+    if release is None or written is not None or isinstance(release, str | os.PathLike):
+        yield written or release, False
+        return
+    with Scratch() as folder:
+        if isinstance(release, Sliced):
+            release.write(folder / "release")
+            yield folder / "release", True
+        else:
+            write_table(read_release(release, None), folder / "release.parquet")
+            yield folder / "release.parquet", True
 
 
 def make_report(study: Study, wanted: Wanted) -> Report:
@@ -105,7 +162,7 @@ def make_report(study: Study, wanted: Wanted) -> Report:
         shared = replace(shared, copy_of=_owner(shared.files, book.release))
     time = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     title = wanted.title or f"Sharing {study.label}"
-    told = tuple(dict.fromkeys(notes))
+    told = tuple(dict.fromkeys(spell(note, PLAIN) for note in notes))
     return Report(title, time, subject, measured, scored, shared, attacked, book, decoys, told)
 
 
@@ -114,7 +171,7 @@ def _noted(notes: list[str]) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", VeilmarkWarning)
         yield
-    notes += [str(w.message) for w in caught if issubclass(w.category, VeilmarkWarning)]
+    notes += [template_of(w.message) for w in caught if issubclass(w.category, VeilmarkWarning)]
 
 
 def _check(study: Study, output: Path, wanted: Wanted) -> None:
@@ -127,20 +184,32 @@ def _check(study: Study, output: Path, wanted: Wanted) -> None:
     places = [study.source()[0], wanted.release, wanted.ledger, wanted.key]
     refuse_inputs(output, [Path(p) if isinstance(p, os.PathLike) else p for p in places])
     if wanted.ledger is None:
-        lost = [name for name in ("id", "copies", "key", "auditor") if getattr(wanted, name)]
+        called = {"id": "release", "copies": "copies", "key": "key", "auditor": "auditor"}
+        lost = [option for name, option in called.items() if getattr(wanted, name)]
         if lost:
-            raise OptionError(f"--{lost[0]} is about a release in a ledger. Name that with --ledger, or drop it.")
+            raise OptionError(
+                f"{param(lost[0])} is about a release in a ledger. Name that with {param('ledger')}, or drop it."
+            )
     if wanted.auditor and output.exists() and output.stat().st_mode & OPEN_TO_OTHERS:
         raise OptionError(f"'{output}' is open to other users, and the auditor's report names decoys. Name a new file.")
     if wanted.auditor and wanted.key is None:
-        raise OptionError("The auditor's report names decoys, which are encrypted. Give the ledger's key with --key.")
+        raise OptionError(
+            f"The auditor's report names decoys, which are encrypted. Give the ledger's key with {param('key')}."
+        )
     if wanted.release is None and (wanted.attacks or wanted.require):
-        which = "--attacks" if wanted.attacks else "--require"
-        raise OptionError(f"{which} is about a release. Name its file or folder with --release, or drop it.")
+        which = param("attacks" if wanted.attacks else "require")
+        raise OptionError(f"{which} is about a release, and none is named. Name its file or folder, or drop {which}.")
+    if wanted.release is not None and is_address(wanted.release):
+        raise DataError(
+            f"'{as_address(str(wanted.release))}' is a URL, not a file path. Copy the release to a file first."
+        )
     if wanted.release is not None and not os.path.exists(wanted.release):
         raise DataError(f"There is no release '{wanted.release}'. Name its file, or its folder of tables.")
     if wanted.require and wanted.release is not None and os.path.isdir(wanted.release):
-        raise OptionError("--require looks at a release in one file; a folder's k is reported as it is. Drop it.")
+        raise OptionError(
+            f"{param('require')} looks at a release in one file, and '{wanted.release}' is a folder. Drop it: the "
+            "report shows the folder's k."
+        )
     if wanted.copies is not None and not os.path.isdir(wanted.copies):
         raise DataError(f"There is no folder '{wanted.copies}'. Name the one that holds the recipients' copies.")
     if wanted.attacks:
@@ -176,19 +245,20 @@ def _scored(study: Study, notes: list[str]) -> ScoreResult | None:
 
 def _shared(study: Study, release: Path, wanted: Wanted, scored: ScoreResult | None, notes: list[str]) -> Shared:
     names = [*study.quasi, *study.sensitive]
-    if release.is_dir():
+    if is_folder_of_tables(release):
         tables = Sliced.open(release)
-        files = tuple(_file(release / name, name) for name in digests(release))
         held = {*tables.quasi.column_names, *(name for group in tables.groups for name in group)}
         notes.append("What a folder of tables lost is not told by its files, whose rows are not in one order.")
-        return Shared(release.name, files, _absent(names, held), _exposed(study, held), slices=_slices(study, tables))
+        given = (_absent(names, held), _exposed(study, held))
+        unnamed = unnamed_columns(study, sorted(name for name in held if not is_gid(name)))
+        return Shared(*_named(release, wanted), *given, slices=_slices(study, tables), unnamed=unnamed)
     with engine_of(study) as engine:
-        columns = set(open_other(engine, study, release, ()).columns)
+        listed = list(open_other(engine, study, release, ()).columns)
+    columns = set(listed)
     part = _within(study, columns)
     measured = measure(part, release)
     return Shared(
-        release.name,
-        (_file(release, release.name),),
+        *_named(release, wanted),
         _absent(names, columns),
         _exposed(study, columns),
         measures=measured,
@@ -196,7 +266,36 @@ def _shared(study: Study, release: Path, wanted: Wanted, scored: ScoreResult | N
         required=tuple(require(measured, wanted.require)),
         utility=_told(view_utility(study, release, seed=wanted.seed)),
         scores=None if scored is None else _released_scores(part, release, notes),
+        unnamed=unnamed_columns(study, listed),
+        generalized=_generalized(study, release, [name for name in study.quasi if name in columns]),
     )
+
+
+def _generalized(study: Study, release: Path, names: Sequence[str]) -> dict[str, Generalized]:
+    """How far each quasi-identifier of a release was generalized, with labels before and after that many records have."""
+    if not names:
+        return {}
+    found = {}
+    with engine_of(study) as engine:
+        before = ClassTable.build(open_source(engine, study), names)
+        after = ClassTable.build(open_other(engine, study, release, ()), names)
+    for i, (name, domain) in enumerate(zip(names, before.domains, strict=True)):
+        levels = resolve(study.spec.attributes[name].hierarchy, domain, name, study.folder)
+        labels = after.domains[i].text, after.value_records(i)
+        found[name] = generalized_by_labels(levels, before.value_records(i), *labels, FEW)
+    return found
+
+
+def _named(release: Path, wanted: Wanted) -> tuple[str, tuple[File, ...]]:
+    """What the report calls a release, and its files."""
+    return ("the release", ()) if wanted.held else (release.name, _files(release))
+
+
+def _files(release: Path) -> tuple[File, ...]:
+    """A file, or those in a folder."""
+    if not release.is_dir():
+        return (_file(release, release.name),)
+    return tuple(_file(release / name, name) for name in digests(release))
 
 
 def _file(path: Path, name: str) -> File:
@@ -214,10 +313,11 @@ def _exposed(study: Study, there: set[str]) -> tuple[str, ...]:
 
 
 def _within(study: Study, columns: set[str]) -> Study:
-    """The study on the columns that a release has."""
+    """The study on the columns that a release has; those that it does not name are there as well."""
     kept = {name: a for name, a in study.spec.attributes.items() if name in columns}
     person = study.person if study.person in columns else None
-    return replace(study, spec=study.spec.model_copy(update={"attributes": kept, "person": person}))
+    content = {"attributes": kept, "person": person, "unnamed": "other"}
+    return replace(study, spec=study.spec.model_copy(update=content))
 
 
 def _agreed(study: Study, release: Path, measured: Measures, notes: list[str]) -> bool | None:
@@ -258,7 +358,7 @@ def _released_scores(study: Study, release: Path, notes: list[str]) -> ScoreResu
         with _noted([]):  # Values that have a weight and are not in it were suppressed.
             return score(own)
     except WeightsError as error:
-        notes.append(f"The release has no score. {error}")
+        notes.append(f"The release has no score. {template_of(error)}")
         return None
 
 
@@ -294,7 +394,7 @@ def _attacked(study: Study, shared: Shared, wanted: Wanted, notes: list[str]) ->
     except DataError as error:
         if wanted.attacks is not None:
             raise
-        notes.append(f"No attacks were tried. {error}")
+        notes.append(f"No attacks were tried. {template_of(error)}")
         return None
     told = {}
     for name, of in found.attacks.items():
@@ -328,7 +428,8 @@ def _chosen(where: Place, wanted: Wanted) -> Release:
 
 def _owner(files: Sequence[File], release: Release) -> str | None:
     """Whose copy a file is, by its digest."""
-    names = [name for name, known in release.digests.items() if known in {f.sha256 for f in files}]
+    here = {f.sha256 for f in files}
+    names = [name.partition("/")[0] for name, known in release.digests.items() if known in here]
     return _recipient(release, names[0]) or names[0] if names else None
 
 
@@ -338,14 +439,18 @@ def _recipient(release: Release, file: str) -> str | None:
 
 
 def _copies(study: Study, folder: Path, release: Release) -> tuple[CopyCheck, ...]:
-    return tuple(_copy(study, folder / name, release, name, known) for name, known in release.digests.items())
+    """Each copy by itself; one in several files, in a folder, is checked and measured as a whole."""
+    names = dict.fromkeys(name.partition("/")[0] for name in release.digests)
+    return tuple(_copy(study, folder, release, name) for name in names)
 
 
-def _copy(study: Study, path: Path, release: Release, name: str, known: str) -> CopyCheck:
-    who = _recipient(release, name)
-    if not path.is_file():
+def _copy(study: Study, folder: Path, release: Release, name: str) -> CopyCheck:
+    who, path = _recipient(release, name), folder / name
+    known = {file: sha for file, sha in release.digests.items() if file.partition("/")[0] == name}
+    if not path.exists():
         return CopyCheck(name, who, "not there")
-    if digest(path) != known:
+    here = {f"{name}/{part}": sha for part, sha in digests(path).items()} if path.is_dir() else {name: digest(path)}
+    if here != known:
         return CopyCheck(name, who, "changed")
     there = written_columns(path)
     quasi, sensitive = ([n for n in names if n in there] for names in (study.quasi, study.sensitive))
@@ -354,7 +459,8 @@ def _copy(study: Study, path: Path, release: Release, name: str, known: str) -> 
     settings, persons = study.settings, study.person is not None
     found = verify(path, quasi, sensitive, limits, None, persons, settings.threads, settings.memory)
     promises = tuple(_promise(of) for of in found.limits)
-    return CopyCheck(name, who, "as published", found.records, found.classes, found.k, promises)
+    unnamed = unnamed_columns(study, there)
+    return CopyCheck(name, who, "as published", found.records, found.classes, found.k, promises, unnamed)
 
 
 def _promise(found: Found) -> Promise:

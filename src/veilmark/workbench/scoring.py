@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from veilmark.cells import CellIndex, row_codes
 from veilmark.classes import ClassTable
+from veilmark.defaults import DRAWS, SPREAD
 from veilmark.engines.base import Engine, Table
 from veilmark.errors import DataError, StudyError
 from veilmark.output import check_table_path, refuse_inputs, written_batches
@@ -82,8 +83,8 @@ def compare_scores(
     study: Study,
     published: Sequence[Any],
     options: Options | None = None,
-    spread: float = 0.2,
-    draws: int = 1000,
+    spread: float = SPREAD,
+    draws: int = DRAWS,
     seed: int = 1,
     skip_unknown: bool = False,
 ) -> Ranking:

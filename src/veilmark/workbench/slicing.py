@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
@@ -17,7 +18,7 @@ from veilmark.study import Study
 from veilmark.utility.sliced import amounts
 from veilmark.veil.correlation import correlations
 from veilmark.veil.sliced import Form, Sliced
-from veilmark.workbench.sources import engine_of, fold_persons
+from veilmark.workbench.sources import engine_of, fold_table, open_source
 
 if TYPE_CHECKING:
     from veilmark.veil.anatomy import Anatomy
@@ -48,9 +49,12 @@ def anonymize_persons(
         charts.check_path(Path(chart))
         refuse_inputs(Path(chart), [study.source()[0]])
     with engine_of(study) as engine:
-        persons = fold_persons(engine, study)
+        table = open_source(engine, study)
+        persons = fold_table(table, study)
     levels = resolve_all(study, persons)
     release = slice_table(persons, levels, method)
+    named = {*study.quasi, *study.sensitive, *study.direct, study.person}
+    release = replace(release, columns_left_out=tuple(c for c in table.columns if c not in named))
     with nullcontext() if chart is None else charts.saved(_heat_map(persons, levels), Path(chart)):
         if output is not None:
             release.write(output, form)

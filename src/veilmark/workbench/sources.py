@@ -10,19 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from veilmark.classes import ClassTable
-from veilmark.domain import NUMBER
+from veilmark.domain import NUMBER, Domain
 from veilmark.engines import engine_for
 from veilmark.engines.base import Engine, Table
-from veilmark.engines.files import only_files
+from veilmark.engines.files import SUFFIXES, only_files
 from veilmark.engines.sources import PostgresTable, SparkFiles, is_spark_frame
 from veilmark.errors import DataError, StudyError, did_you_mean
-from veilmark.hierarchy import Levels, resolve
+from veilmark.hierarchy import IntervalSpec, Levels, resolve
 from veilmark.persons import PersonTable, fold
 from veilmark.privacy.measures import Sensitive, rank_values
 from veilmark.study import Settings, Study
-
-SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".pq", ".gz", ".zst", ".bz2", ".lz4")
-"""Of files that hold tables."""
 
 
 def open_study(path: str | os.PathLike[str], threads: int | None = None, memory: str | None = None) -> Study:
@@ -62,9 +59,13 @@ def declare_missing(table: Table, study: Study) -> None:
 
 def fold_persons(engine: Engine, study: Study) -> PersonTable:
     """The study's source, one row a person."""
+    return fold_table(open_source(engine, study), study)
+
+
+def fold_table(table: Table, study: Study) -> PersonTable:
+    """The study's source, which is open already, one row a person."""
     if study.person is None:
         raise StudyError(f"{study.name} names no person column. Add a line such as `person: patient_id`.")
-    table = open_source(engine, study)
     folding = study.folding
     if folding.date is not None:
         check_columns(table, [folding.date], study.name)
@@ -85,7 +86,8 @@ def open_other(engine: Engine, study: Study, data: Any, needed: Sequence[str], j
     form = study.source()[1]
     if form is not None and isinstance(source, str) and not set(needed) <= set(table.columns):
         table = engine.open(source, form, joined)
-    check_columns(table, needed, study.name)
+    advice = f"{SPELLING} If the table does not have it, add it there, or change its role in {study.name}."
+    check_columns(table, needed, study.name, advice)
     declare_missing(table, study)
     return table
 
@@ -105,8 +107,11 @@ def _looks_like_table(name: str) -> bool:
     return bool(re.fullmatch(r"[\w.$]+", name)) and file.suffix.lower() not in SUFFIXES and not file.exists()
 
 
-def check_columns(table: Table, needed: Sequence[str], why: str) -> None:
-    """Every needed column is there, and holds plain values."""
+SPELLING = "Check its spelling, capital letters included."
+
+
+def check_columns(table: Table, needed: Sequence[str], why: str, advice: str = SPELLING) -> None:
+    """Every needed column is there, and holds plain values; `advice` says what to do about one that is not."""
     lacking = [name for name in needed if name not in table.columns]
     if lacking and len(lacking) == len(needed) > 1:
         raise DataError(
@@ -116,13 +121,13 @@ def check_columns(table: Table, needed: Sequence[str], why: str) -> None:
     if lacking:
         raise DataError(
             f"'{table.label}' has no column '{lacking[0]}', which {why} names.{did_you_mean(lacking[0], table.columns)} "
-            "Check its spelling, capital letters included."
+            f"{advice}"
         )
     nested = [name for name in needed if table.columns[name] == "nested"]
     if nested:
         raise DataError(
             f"Column '{nested[0]}' of '{table.label}' holds lists, records or bytes. Veilmark compares plain values: "
-            "flatten the column, or give it no role."
+            "flatten the column, or do not name it in the study; then it is not published."
         )
 
 
@@ -161,3 +166,9 @@ def resolve_quasi(study: Study, classes: ClassTable) -> list[Levels]:
     """The hierarchies of the quasi-identifiers on the data's values; what they do not cover is an error."""
     pairs = zip(classes.columns, classes.domains, strict=True)
     return [resolve(study.spec.attributes[name].hierarchy, domain, name, study.folder) for name, domain in pairs]
+
+
+def is_number(study: Study, name: str, domain: Domain) -> bool:
+    """Whether Mondrian cuts an attribute as numbers: they are numbers, and no hierarchy of categories is given."""
+    spec = study.spec.attributes[name].hierarchy
+    return domain.numbers is not None and (spec is None or isinstance(spec, IntervalSpec))

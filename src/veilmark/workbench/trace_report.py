@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from veilmark.engines.files import find_files
 from veilmark.errors import OptionError
-from veilmark.ledger.files import digest
-from veilmark.output import refuse_inputs, write_text
+from veilmark.ledger.files import check_new_file
+from veilmark.output import refuse_inputs, write_table, write_text
 from veilmark.report.trace_page import Exhibit, trace_page
 from veilmark.trace.accuse import Traced
+from veilmark.trace.bits import all_marks, redacted
 from veilmark.workbench.ledger import open_to_read, verify
+from veilmark.workbench.shown import note_shown
 
 File = str | os.PathLike[str]
+
+PRIVATE = 0o600
+
+SHOWN = (
+    "The marks tell who holds which covers, in all releases that have the same. The ledger notes that they were written "
+    "out, and the next release has new covers."
+)
 
 
 def check_report_path(output: File, evidence: File) -> None:
@@ -27,15 +36,40 @@ def check_report_path(output: File, evidence: File) -> None:
     refuse_inputs(target, [Path(evidence)])
 
 
+def check_marks_path(output: File, evidence: File) -> None:
+    """The marks can be written there; said before the work is done."""
+    target = Path(output)
+    if target.suffix.lower() not in (".csv", ".json"):
+        raise OptionError(f"'{target}' must end in .csv or .json, so that it is known what to write.")
+    check_new_file(target)
+    refuse_inputs(target, [Path(evidence)])
+
+
+def note_marks_shown(traced: Traced, ledger: File, key: File) -> None:
+    """Write into the ledger that every mark behind a trace is shown, so that the next release has new covers."""
+    releases = [str(marks.column("release")[0].as_py()) for marks in traced.marks if len(marks)]
+    note_shown(ledger, key, releases, "marks")
+
+
+def write_marks(traced: Traced, output: File, redact: bool = False) -> int:
+    """Write every mark behind the probabilities, with or without the labels that tell decoys; says how many. A new file is
+    for its owner alone."""
+    if not traced.marks:
+        raise OptionError("Claims are traced by decoys, which the report lists. Only a leaked file has marks to write.")
+    table = all_marks([redacted(marks) if redact else marks for marks in traced.marks])
+    target = Path(output)
+    if target.suffix.lower() == ".csv":
+        write_table(table, target, PRIVATE)
+    else:
+        write_text(target, json.dumps({"marks": table.to_pylist()}, ensure_ascii=False, indent=1) + "\n", PRIVATE)
+    return table.num_rows
+
+
 def write_trace_report(traced: Traced, evidence: File, kind: str, ledger: File, output: File) -> None:
     """Write the page; `kind` is `claims` or `leak`. It names decoys, so a new one is for its owner alone."""
     check_report_path(output, evidence)
     found = verify(ledger)
-    files = [(file.name, file.stat().st_size, digest(file)) for file in find_files(os.fspath(evidence))]
+    files = [(file["name"], file["bytes"], file["sha256"]) for file in traced.evidence]
     time = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     exhibit = Exhibit(kind, files, open_to_read(ledger).label, found.entries, found.head, found.what, time)
-    target = Path(output)
-    is_new = not target.exists()
-    write_text(target, trace_page(traced, exhibit))
-    if is_new:
-        target.chmod(0o600)
+    write_text(Path(output), trace_page(traced, exhibit), PRIVATE)

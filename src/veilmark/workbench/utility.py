@@ -14,6 +14,7 @@ from veilmark.domain import Domain
 from veilmark.engines.base import Table
 from veilmark.errors import DataError, OptionError, did_you_mean, listing
 from veilmark.hierarchy import resolve
+from veilmark.messages import Message, param
 from veilmark.report import charts, utility_charts
 from veilmark.study import Study
 from veilmark.utility import classifier
@@ -147,7 +148,11 @@ class _Comparison:
         if name is None:
             known = [c for c in self.study.sensitive if c in self.columns]
             if not known:
-                self.notes.append("No classifier: there is no sensitive attribute to predict. Name a --target.")
+                self.notes.append(
+                    Message(
+                        f"No classifier: there is no sensitive attribute to predict. Name one with {param('target')}."
+                    )
+                )
             return self.columns[known[0]] if known else None
         if name not in self.columns:
             raise OptionError(

@@ -10,10 +10,12 @@ from typing import Any
 
 from veilmark.engines.duckdb import DuckDB
 from veilmark.errors import DataError, OptionError
+from veilmark.messages import template_of
 from veilmark.trace.accuse import Traced
+from veilmark.trace.columns import same_name
 from veilmark.trace.watch import Checked, Log, Memory, Watch, Webhook
 from veilmark.workbench.ledger import key_of, open_to_read, verify
-from veilmark.workbench.tracing import matching, trace
+from veilmark.workbench.tracing import trace
 
 File = str | os.PathLike[str]
 
@@ -54,22 +56,24 @@ class Examiner:
     def __call__(self, path: Path) -> tuple[str, Traced]:
         with DuckDB() as engine:
             columns = engine.open(path).columns
-        is_claims = any(matching(columns, telling) for telling in self._identities())
+        is_claims = any(same_name(columns, telling) for telling in self._identities())
         claims, file = (path, None) if is_claims else (None, path)
         try:
             found = trace(self.ledger, self.key, claims, file, false_accusation=self.false_accusation)
         except DataError as error:
             if not verify(self.ledger, self.key).ok:
-                raise OptionError(str(error)) from None  # It is the ledger's fault, and says nothing of the file.
+                raise OptionError(
+                    template_of(error)
+                ) from None  # It is the ledger's fault, and says nothing of the file.
             raise
         return ("claims" if is_claims else "leak"), found
 
     def _identities(self) -> list[set[str]]:
         """The columns, release by release, that tell who somebody is and that no copy has; new releases are seen."""
-        book = open_to_read(self.ledger)
+        book = open_to_read(self.ledger, self.key)
         key = key_of(book, self.key)
         for release in book.releases():
-            if release.status == "published" and release.id not in self._telling:
+            if release.is_out and release.id not in self._telling:
                 secret = book.secrets(release.id, key)
                 self._telling[release.id] = set(secret["identity"]) - set(secret["columns"])
         return list(self._telling.values())

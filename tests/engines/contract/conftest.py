@@ -42,10 +42,10 @@ class PostgresCase:
 
     name = "postgres"
 
-    def __init__(self, folder):
+    def __init__(self, postgres):
         import psycopg
 
-        self.url = f"postgresql://veilmark@/postgres?host={folder}"
+        self.url = postgres.url()
         self._connection = psycopg.connect(self.url, autocommit=True)
         self._connection.execute("CREATE SCHEMA IF NOT EXISTS contract")
 
@@ -108,10 +108,11 @@ def case(request, fast_folder):
     """Each engine in turn; `connect` is Spark on a server."""
     if request.param == "duckdb":
         yield DuckCase(fast_folder)
-        return
-    if request.param == "postgres":
-        made = PostgresCase(request.getfixturevalue("postgres"))
+    elif request.param == "spark":
+        request.getfixturevalue("one_spark")
+        yield SparkCase(fast_folder)
     else:
-        made = (SparkCase if request.param == "spark" else ConnectCase)(fast_folder)
-    yield made
-    made.close()
+        postgres = request.param == "postgres"
+        made = PostgresCase(request.getfixturevalue("postgres")) if postgres else ConnectCase(fast_folder)
+        yield made
+        made.close()

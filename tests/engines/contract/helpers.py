@@ -10,14 +10,15 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from veilmark.domain import as_text
-from veilmark.study import Study, StudySpec
+from veilmark.study import Study
+from veilmark.studyfile import StudySpec
 from veilmark.workbench.sources import engine_of, open_source
 
 
-def study_of(source, attributes, person=None, fold="error"):
+def study_of(source, attributes, person=None, fold="error", unnamed="leave-out"):
     """A study of a loaded table; an attribute is a role, or a mapping as in the study file."""
     listed = {c: {"role": a} if isinstance(a, str) else a for c, a in attributes.items()}
-    content = {"version": 1, "person": person, "fold": fold, "attributes": listed}
+    content = {"version": 1, "person": person, "fold": fold, "unnamed": unnamed, "attributes": listed}
     return Study(StudySpec.model_validate(content), data=source)
 
 

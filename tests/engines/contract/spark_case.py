@@ -1,4 +1,4 @@
-"""Spark on this machine: one session for all tests, which engines find and leave open; and Spark on a server."""
+"""Spark on this machine, and Spark on a server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from veilmark.engines.sources import SparkFiles
-from veilmark.engines.spark_session import close_session, java_of, open_session
+from veilmark.engines.spark_session import java_of
 
 NUMBERS = itertools.count(1)
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -37,11 +37,6 @@ class SparkCase:
     def __init__(self, folder: Path):
         self._folder = folder / "spark"
         self._folder.mkdir(exist_ok=True)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("JDK_JAVA_OPTIONS", QUICK_JAVA)
-            self._session = open_session(SparkFiles("none"), 2, "1GB", self._folder)
-        for name, value in FOR_SMALL_TABLES.items():
-            self._session.spark.conf.set(name, value)
 
     def load(self, table, name="rows"):
         file = self._folder / f"{name}{next(NUMBERS)}.parquet"
@@ -50,9 +45,6 @@ class SparkCase:
 
     def described(self, source):
         return {"engine": "spark", "path": source.path}
-
-    def close(self):
-        close_session(self._session)
 
 
 class ConnectCase:

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engines.contract.helpers import opened, plain_cells, plain_fold, plain_persons, study_of
+from strength import examples
 from veilmark.persons import Folding, fold
 
 VALUES = st.sampled_from([None, "", " ", "a", "A", "b", "ä", "a\u0308", "0123", "123", "'", '"', "x\ny", "\\N", "😀"])
@@ -26,7 +27,7 @@ def tables(draw):
 
 
 ROLES = {"text": "quasi", "number": "quasi", "float": "quasi", "s": "sensitive"}
-few = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @few

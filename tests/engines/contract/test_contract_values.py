@@ -140,6 +140,32 @@ def test_declared_missing(case, duck):
     assert found == expected
 
 
+CODES = {
+    "day": ["unknown", "9999-12-31", "9999-99-99", "1-1-1"],
+    "time": ["unknown", "1900-01-01", "2024-01-01T00:00:00.5", "-9"],
+    "zoned": ["unknown", "1950-01-01", "2024-06-01 14:00:00+02:00"],
+    "truth": ["unknown", "False", "'", "\\"],
+    "zip": ["unknown", "+5", "'"],
+}
+LEFT = {
+    "day": (["0001-01-01", "1969-12-31", "2024-02-29", None], 2),
+    "time": (["2024-02-29 01:02:03.456789", "2038-01-19 03:14:08", None], 3),
+    "zoned": (["2024-12-01 23:59:59.000001", None], 8),
+    "truth": (["true", None], 5),
+    "zip": (["-0", "00", "1e2", "00123", "0123", "123", "123.0", None], 2),
+}
+
+
+def test_codes_that_no_value_of_the_column_can_be(case):
+    """Such as `unknown` for a date: it is no value, and does no harm."""
+    roles = {c: {"role": "quasi", "missing": codes} for c, codes in CODES.items()}
+
+    def ask(table):
+        return {c: (table.domain(c).text.to_pylist(), table.missing(c)) for c in CODES}
+
+    assert opened(study_of(case.load(TABLE, "codes"), roles), ask) == LEFT
+
+
 def test_equal_values_of_different_types(case, duck):
     weights, days = [Decimal("60.5"), Decimal(70), None], [dt.date(1980, 1, 2), None, dt.date(1981, 1, 2)]
     ours = pa.table({"who": ["p", "q", "r"], "w": pa.array(weights, pa.decimal128(6, 2)), "d": days})

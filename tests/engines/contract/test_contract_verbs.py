@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from engines.contract.helpers import opened, plain, plain_fold, read_rows, row_counts, study_of
 from veilmark.cli.main import main
 from veilmark.output import write_table
 from veilmark.persons import Folding, fold
+from veilmark.privacy import unchanged
 from veilmark.sample import hospital, voters
 from veilmark.score.scores import Options
 from veilmark.veil.fslip import FSlip
@@ -49,6 +52,7 @@ PATIENTS_ROLES = {
     "gender": "quasi",
     "yob": {"role": "quasi", "hierarchy": {"intervals": [2, 4, 8]}},
     "diagnosis": {"role": "sensitive", "weights": {"default": 0.3}},
+    "cost": "other",
 }
 
 
@@ -93,14 +97,51 @@ def test_score_of_a_published_file_record_by_record(patients, tmp_path):
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 @pytest.mark.parametrize("method", [Ola(k=4, suppression=0.05), Mondrian(k=4)], ids=["ola", "mondrian"])
-def test_anonymize(patients, tmp_path, method, suffix):
+@pytest.mark.parametrize("order", ["shuffle", "keep"])
+def test_anonymize(patients, tmp_path, method, suffix, order):
+    """A seed gives the same rows in the same order from every engine, and the same text."""
     path = tmp_path / f"release.{suffix}"
 
     def ask(study):
-        return plain(study.anonymize(method, path)), read_rows(path), path.read_bytes() if suffix == "csv" else None
+        made = study.anonymize(method, path, order=order, seed=5)
+        return plain(made), pq.read_table(path).to_pylist() if suffix == "parquet" else path.read_bytes()
 
     found, expected = both(patients, ask)
     assert found == expected
+
+
+@pytest.mark.parametrize("counted", [1_000_000, 400])
+def test_columns_published_unchanged(patients, tmp_path, monkeypatch, counted):
+    """Counted, the same everywhere; by samples, near it, as each engine has its own hashes."""
+    monkeypatch.setattr(unchanged, "COUNTED", counted)
+    roles = {**PATIENTS_ROLES, "voter_id": "other", "cost": "other"}
+    found, expected = both(patients, lambda study: study.measure().unchanged, roles)
+    groups = Counter(tuple(row.values()) for row in PATIENTS.drop_columns(["voter_id", "diagnosis"]).to_pylist())
+    alone = sum(size == 1 for size in groups.values())
+    if counted > len(PATIENTS):
+        assert found == expected
+        assert (found["voter_id"].unique, found["cost"].unique) == (len(PATIENTS), alone)
+    else:
+        assert (found["cost"].exact, found["diagnosis"].exact) == (False, True)
+        assert found["cost"].unique == pytest.approx(alone, abs=6 * math.sqrt(4 * alone))
+        assert found["cost"].sample == pytest.approx(400, abs=130)
+
+
+@pytest.mark.parametrize("unnamed", ["leave-out", "other"])
+def test_columns_that_the_study_does_not_name(patients, tmp_path, unnamed):
+    roles = {name: role for name, role in PATIENTS_ROLES.items() if name not in ("diagnosis", "cost")}
+
+    def ask(study):
+        made = study.anonymize(Mondrian(k=4), tmp_path / "release.parquet", recoding=tmp_path / "rules.json")
+        again = study.apply(tmp_path / "rules.json", output=tmp_path / "again.parquet")
+        return plain(made), plain(again), *(read_rows(tmp_path / f"{name}.parquet") for name in ("release", "again"))
+
+    found, expected = both(patients, ask, roles, unnamed=unnamed)
+    assert found == expected
+    extra = ["diagnosis", "cost"]
+    assert [made["columns_left_out"] for made in found[:2]] == [extra if unnamed == "leave-out" else []] * 2
+    columns = pq.read_schema(tmp_path / "release.parquet").names
+    assert columns == ["zip", "gender", "yob", *(extra if unnamed == "other" else [])]
 
 
 def test_pseudonyms_persons_and_a_recoding_applied(visits, tmp_path):
@@ -111,7 +152,7 @@ def test_pseudonyms_persons_and_a_recoding_applied(visits, tmp_path):
         method = Ola(k=3, suppression=0.2)
         files = {"recoding": tmp_path / "rules.json", "pseudonym_key": tmp_path / "key"}
         made = study.anonymize(method, tmp_path / "release.csv", **files)
-        again = study.apply(tmp_path / "rules.json", tmp_path / "again.csv", pseudonym_key=tmp_path / "key")
+        again = study.apply(tmp_path / "rules.json", output=tmp_path / "again.csv", pseudonym_key=tmp_path / "key")
         files = [read_rows(tmp_path / name) for name in ("release.csv", "again.csv")]
         return plain(made), plain(again), files, (tmp_path / "rules.json").read_text()
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from veilmark.domain import as_text, to_numbers
 from veilmark.errors import OptionError, VeilmarkError
 from veilmark.hierarchy import IntervalSpec
+from veilmark.messages import template_of
 from veilmark.study import Study
 from veilmark.web import anonymizing
 from veilmark.web.anonymized import anonymize_source
@@ -133,7 +134,7 @@ def _offers(study: Study) -> tuple[list[Offer], str | None]:
         problem = None
         numeric = _all_numbers(study, first_rows(study)[1])
     except VeilmarkError as error:
-        problem, numeric = str(error), True
+        problem, numeric = template_of(error), True
     if not numeric:
         why_not["microaggregate"] = "Needs quasi-identifiers that are all numbers."
     offers = [
@@ -187,7 +188,7 @@ def start_by_form(here: Analyst, name: str) -> Response:
     except VeilmarkError as error:
         found = view(here, name)
         fields = anonymizing.to_fields(Asked()) | given
-        problem = here.workspace.plain(str(error))
+        problem = here.workspace.plain(error)
         return _page(here, found, 400, fields=fields, problem=problem, wrong=True)
 
 
@@ -214,7 +215,7 @@ def _node_context(here: Here, found: AnonymizeView, levels: str | None) -> dict[
     try:
         return {"node": _node(here, found, levels), "node_problem": None}
     except (VeilmarkError, NotFoundError) as error:
-        return {"node": None, "node_problem": here.workspace.plain(str(error))}
+        return {"node": None, "node_problem": here.workspace.plain(error)}
 
 
 def _node(here: Here, found: AnonymizeView, levels: str) -> NodeView:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from veilmark.attack import RULE
 from veilmark.errors import OptionError, StudyError, VeilmarkError
 from veilmark.web.anonymizing import checked, read_number
 from veilmark.web.here import Analyst, Here
@@ -183,7 +184,7 @@ def start_by_form(here: Analyst, name: str) -> Response:
         return here.watch(start(here, name, _asked(here, chosen)))
     except (VeilmarkError, NotFoundError) as error:
         fields = {field: here.text(field) for field in ("release", "known", "targets", "population")}
-        problem = here.workspace.plain(str(error))
+        problem = here.workspace.plain(error)
         return _page(here, view(here, name), 400, fields=fields, chosen=chosen, problem=problem)
 
 
@@ -211,8 +212,6 @@ def attack_release(workspace: Workspace, study: str, asked: dict[str, Any]) -> O
         wanted.known,
         population,
     )
-    guessing = {name: one for name, one in found.attacks.items() if name != "linkage" and one.targets}
-    surely = [name for name, one in guessing.items() if one.interval[0] > one.control]
     notes = [workspace.plain(note) for note in found.notes]
-    result = {**found.to_dict(), "release": wanted.release, "notes": notes, "surely": surely, "given": asked}
+    result = {**found.to_dict(), "release": wanted.release, "notes": notes, "rule": RULE, "given": asked}
     return Outcome(result, {"Attacks on the release, beside guessing": found.chart()})

@@ -93,7 +93,7 @@ def detail(here: Here, name: str, column: str) -> ColumnDetail:
         if role == "sensitive":
             found.values, found.distinct = _values(study, column, attribute.get("weights") or {})
     except VeilmarkError as error:
-        found.problem = here.workspace.plain(str(error))
+        found.problem = here.workspace.plain(error)
     return found
 
 
@@ -153,7 +153,7 @@ def try_by_form(here: Analyst, name: str, column: str) -> Response:
         tried = _tried(here, study, column, from_form(here.form), _split(here.text("missing")))
         return here.page("_preview.html", preview=tried)
     except VeilmarkError as error:
-        return here.page("_preview.html", preview=None, problem=here.workspace.plain(str(error)))
+        return here.page("_preview.html", preview=None, problem=here.workspace.plain(error))
 
 
 # --- saving ----------------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def save(here: Analyst, name: str, column: str) -> Response:
     except VeilmarkError as error:
         given = {key: value for key, value in here.form.items() if isinstance(value, str)}
         shown = _fields(found.attribute) | dict.fromkeys((f"unit:{u}" for u in UNITS), "") | {"others": ""} | given
-        return _page(here, found, 400, fields=shown, problem=here.workspace.plain(str(error)))
+        return _page(here, found, 400, fields=shown, problem=here.workspace.plain(error))
     address = urlencode({"column": column})
     return here.go(f"/studies/{quote(name)}/column?{address}", "The column is saved.")
 

@@ -80,8 +80,13 @@ def view(here: Here, name: str) -> CompareView:
     study = here.study(name)
     job = here.job("compare_source", name)
     result = here.result(job)
-    asked = CompareAsked(**result["given"]) if result else CompareAsked()
+    asked = CompareAsked(**result["given"]) if result else CompareAsked(methods=usual_methods(study))
     return CompareView(study=name, person=study.person, asked=asked, job=job, result=result, problem=lacking(study))
+
+
+def usual_methods(study: Study) -> list[Compared]:
+    """Those ticked at first: without a person column, none that needs one."""
+    return USUAL if study.person is not None else ["ola", "mondrian"]
 
 
 def lacking(study: Study) -> str | None:
@@ -113,7 +118,7 @@ def start_by_form(here: Analyst, name: str) -> Response:
         return here.watch(start(here, name, _asked(here, methods)))
     except VeilmarkError as error:
         fields = {field: here.text(field) for field in ("k", "l", "suppress", "targets")}
-        problem = here.workspace.plain(str(error))
+        problem = here.workspace.plain(error)
         return _page(here, view(here, name), 400, fields=fields, chosen=methods, problem=problem)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,9 +13,10 @@ from pydantic import BaseModel, Field
 from starlette.background import BackgroundTask
 
 from veilmark.errors import OptionError, VeilmarkError
+from veilmark.messages import template_of
+from veilmark.scratch import Scratch
 from veilmark.web.here import Auditor, Here, Nav
 from veilmark.web.jobs import Job
-from veilmark.web.words import in_words, plainly
 from veilmark.web.workspace import NotFoundError, Workspace
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def view(here: Here) -> LedgerView:
     try:
         found.releases = list_releases(here.workspace)
     except VeilmarkError as error:
-        found.problem = in_words(here.workspace.plain(str(error)))
+        found.problem = here.workspace.plain(error)
     return found
 
 
@@ -133,18 +134,35 @@ def backup(here: Auditor) -> Response:
     """The ledger as one file, its secrets still encrypted. The key is not in it."""
     from veilmark.workbench import ledger as verbs
 
-    folder = tempfile.TemporaryDirectory(prefix="veilmark-")
-    file = Path(folder.name) / f"ledger-{datetime.now(UTC):%Y-%m-%d}.jsonl"
+    return _download(here, "ledger", "jsonl", "a backup of the ledger", verbs.export)
+
+
+@router.get("/ledger/anchor")
+def anchor(here: Auditor) -> Response:
+    """The ledger's head for keeping elsewhere."""
+    from veilmark.workbench import ledger as verbs
+
+    return _download(here, "anchor", "json", "an anchor of the ledger", verbs.anchor)
+
+
+@router.get("/api/ledger/anchor", response_class=FileResponse)
+def anchor_by_api(here: Auditor) -> Response:
+    """The ledger's head for keeping elsewhere: it shows later whether entries were cut off."""
+    return anchor(here)
+
+
+def _download(here: Here, name: str, suffix: str, what: str, write: Callable[[Path, Path], Any]) -> Response:
+    """A file that is made of the ledger, and gone once it is sent."""
+    folder = Scratch()
+    file = folder.path / f"{name}-{datetime.now(UTC):%Y-%m-%d}.{suffix}"
     try:
-        with plainly():
-            verbs.export(_there(here.workspace).ledger, file)
+        write(_there(here.workspace).ledger, file)
     except BaseException:
-        folder.cleanup()
+        folder.close()
         raise
-    here.audit.write(here.session.name, here.session.role, "-", "downloaded a backup of the ledger")
-    return FileResponse(
-        file, media_type="application/jsonl", filename=file.name, background=BackgroundTask(folder.cleanup)
-    )
+    here.audit.write(here.session.name, here.session.role, "-", f"downloaded {what}")
+    media = f"application/{suffix}"
+    return FileResponse(file, media_type=media, filename=file.name, background=BackgroundTask(folder.close))
 
 
 @router.get("/api/ledger/backup", response_class=FileResponse)
@@ -177,8 +195,7 @@ def verify_ledger(workspace: Workspace, head: str) -> dict[str, Any]:
     from veilmark.workbench import ledger as verbs
 
     key = workspace.key if workspace.key.exists() else None
-    with plainly():
-        found = verbs.verify(workspace.ledger, key, True, head or None).to_dict()
+    found = verbs.verify(workspace.ledger, key, True, verbs.Noted(head or None)).to_dict()
     files = {kind: [workspace.plain(file) for file in found[kind]] for kind in ("changed", "missing")}
     return {**found, **files}
 
@@ -235,8 +252,7 @@ def decoys(here: Auditor, release: str) -> Decoys:
 
     here.did(f"looked at the decoys of release {release}")
     _release(here.workspace, release)
-    with plainly():
-        found = verbs.decoys(here.workspace.ledger, release, here.workspace.key)
+    found = verbs.decoys(here.workspace.ledger, release, here.workspace.key)
     return Decoys(release=release, decoys=found)
 
 
@@ -247,7 +263,7 @@ def _release(workspace: Workspace, name: str) -> Release:
     try:
         return verbs.release(workspace.ledger, name)
     except OptionError as error:
-        raise NotFoundError(in_words(str(error))) from None
+        raise NotFoundError(template_of(error)) from None
 
 
 def _there(workspace: Workspace) -> Workspace:

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Response, UploadFile
 from pydantic import BaseModel
 from starlette.datastructures import UploadFile as Uploaded
 
+from veilmark.defaults import LOSS, SUPPRESSION, K
 from veilmark.errors import OptionError, VeilmarkError
 from veilmark.study import Study
 from veilmark.web.here import Custodian, Here, Nav
@@ -111,16 +112,15 @@ def view(here: Here, name: str) -> ReleaseView:
         job=job,
         released=here.result(job),
     )
-    if asked.population:
-        try:
-            found.columns = columns_of(here.workspace, asked.population)
-            found.live = is_live(here.workspace, study, asked.population)
-        except VeilmarkError as error:
-            found.problem = here.workspace.plain(str(error))
-        except NotFoundError as error:
-            found.problem = str(error)
-        if not asked.identity:
-            asked.identity = [c for c in study.direct if c in found.columns]
+    try:
+        found.columns = columns_of(here.workspace, asked.population) if asked.population else []
+        found.live = is_live(here.workspace, study, asked.population)
+    except VeilmarkError as error:
+        found.problem = here.workspace.plain(error)
+    except NotFoundError as error:
+        found.problem = here.workspace.plain(error)
+    if not asked.identity:
+        asked.identity = [c for c in study.direct if c in found.columns]
     return found
 
 
@@ -137,12 +137,16 @@ def _asked(here: Here, name: str, study: Study) -> tuple[Asked, bool]:
 
 
 def _with_population(here: Here, asked: Asked, study: Study) -> Asked:
-    chosen = here.request.query_params.get("population")
-    if chosen is not None and chosen != asked.population:
-        return asked.model_copy(update={"population": chosen, "identity": []})
-    if not asked.population or asked.population not in here.workspace.tables():
-        return asked.model_copy(update={"population": likely_population(here.workspace, study), "identity": []})
-    return asked
+    """With the population just chosen, or one that fits. Without one there are no decoys."""
+    posted = here.form.get("population")
+    chosen = here.request.query_params.get("population", posted if isinstance(posted, str) else None)
+    gone = bool(asked.population) and asked.population not in here.workspace.tables()
+    if chosen is None and (gone or (not asked.population and asked.decoys != 0)):
+        chosen = likely_population(here.workspace, study)
+    if chosen is None or chosen == asked.population != "":
+        return asked
+    decoys = (asked.decoys or None) if chosen else 0
+    return asked.model_copy(update={"population": chosen, "identity": [], "decoys": decoys})
 
 
 def _since(job: Job, draft: os.PathLike[str]) -> bool:
@@ -162,9 +166,9 @@ def _taken_over(asked: Asked, anonymized: dict[str, Any]) -> Asked:
     plain_l = given.get("l_kind", "distinct") == "distinct"
     taken = {
         "method": method,
-        "k": given.get("k", 5) or 5,
-        "suppress": given.get("suppress", 0.05) if method == "ola" else 0.0,
-        "loss": given.get("loss", "dm_star"),
+        "k": given.get("k", K) or K,
+        "suppress": given.get("suppress", SUPPRESSION) if method == "ola" else 0.0,
+        "loss": given.get("loss", LOSS),
         "levels": anonymized.get("levels", {}) if method == "ola" else {},
         "l": given.get("l", {}) if plain_l else {},
         "t": given.get("t", {}),
@@ -234,7 +238,7 @@ def try_by_form(here: Custodian, name: str) -> Response:
     try:
         job = _start_plan(here, name, from_form(here.form))
     except VeilmarkError as error:
-        return here.page("_plan.html", plan=None, planned=None, problem=here.workspace.plain(str(error)))
+        return here.page("_plan.html", plan=None, planned=None, problem=here.workspace.plain(error))
     return here.page("_plan.html", plan=job, planned=None)
 
 
@@ -263,7 +267,7 @@ def _address(name: str) -> str:
 
 
 def _refused(here: Here, name: str, error: VeilmarkError) -> Response:
-    return _page(here, view(here, name), 400, here.workspace.plain(str(error)))
+    return _page(here, view(here, name), 400, here.workspace.plain(error))
 
 
 # --- making ----------------------------------------------------------------------------------------------------

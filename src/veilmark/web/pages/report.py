@@ -185,7 +185,7 @@ def _ledger_releases(workspace: Workspace) -> tuple[list[LedgerRelease], str | N
     try:
         found = [r for r in ledger.releases(workspace.ledger) if r.status == "published"]
     except VeilmarkError as error:
-        return [], workspace.plain(str(error))
+        return [], workspace.plain(error)
     return [_summary(release) for release in reversed(found)], None
 
 
@@ -218,7 +218,7 @@ def start_by_form(here: Anyone) -> Response:
     try:
         return here.watch(start(here, Asked.model_validate(fields | {"require": _fitting(here.workspace, fields)})))
     except (VeilmarkError, NotFoundError) as error:
-        return _page(here, fields, 400, problem=here.workspace.plain(str(error)))
+        return _page(here, fields, 400, problem=here.workspace.plain(error))
 
 
 def _fitting(workspace: Workspace, fields: dict[str, Any]) -> list[str]:

@@ -140,7 +140,7 @@ def start_by_form(here: Analyst, name: str) -> Response:
         number_from(str(fields["x"]))
         return here.watch(start(here, name, Asked.model_validate({**fields, "published": fields["published"] or None})))
     except VeilmarkError as error:
-        return _page(here, name, fields, 400, problem=here.workspace.plain(str(error)))
+        return _page(here, name, fields, 400, problem=here.workspace.plain(error))
 
 
 @router.post("/api/studies/{name}/score", status_code=202)
@@ -239,7 +239,7 @@ def rank_by_form(here: Analyst, name: str) -> Response:
         asked = AskedRanking.model_validate({**fields, "tables": chosen, "spread": _spread(str(fields["spread"]))})
         return here.watch(rank(here, name, asked))
     except VeilmarkError as error:
-        return _compare_page(here, name, 400, chosen, fields=fields, problem=here.workspace.plain(str(error)))
+        return _compare_page(here, name, 400, chosen, fields=fields, problem=here.workspace.plain(error))
 
 
 def _spread(text: str) -> float:

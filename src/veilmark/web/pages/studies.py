@@ -83,7 +83,7 @@ def _summary(workspace: Workspace, name: str) -> StudySummary:
     try:
         study = workspace.study(name)
     except VeilmarkError as error:
-        return StudySummary(name=name, problem=workspace.plain(str(error)))
+        return StudySummary(name=name, problem=workspace.plain(error))
     return StudySummary(
         name=name,
         source=study.label,

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from veilmark.domain import as_text
 from veilmark.errors import OptionError, VeilmarkError
 from veilmark.study import Study
+from veilmark.studyfile import Unnamed
 from veilmark.web.editing import PERSON, Attributes, FieldsError, attributes_of, save_study, with_roles
 from veilmark.web.guesses import GuessView, guesses_of, keep_guesses, kept_guesses
 from veilmark.web.here import Analyst, Custodian, Here
@@ -48,6 +49,7 @@ class StudyView(BaseModel):
     columns: list[ColumnView]
     rows: list[list[str | None]]
     masked: bool
+    unnamed: Unnamed = "leave-out"
     problem: str | None = None
 
 
@@ -92,7 +94,7 @@ def view_study(here: Here, name: str, unmask: bool = False, chosen: Mapping[str,
         kinds, rows, problem = (
             dict.fromkeys(named_columns(found), "unknown"),
             pa.table({}),
-            here.workspace.plain(str(error)),
+            here.workspace.plain(error),
         )
     texts = {c: _texts(rows[c]) if c in rows.column_names else [] for c in kinds}
     roles = {c: role_of(found, c) for c in kinds}
@@ -119,6 +121,7 @@ def view_study(here: Here, name: str, unmask: bool = False, chosen: Mapping[str,
         columns=columns,
         rows=listed,
         masked=not unmask,
+        unnamed=found.spec.unnamed,
         problem=problem,
     )
 
@@ -189,7 +192,7 @@ def save_roles(here: Analyst, name: str) -> Response:
         _save_roles(here.workspace, name, found, chosen)
     except VeilmarkError as error:
         fields = error.fields if isinstance(error, FieldsError) else {}
-        problem = "Nothing was saved. Mend the columns that are marked." if fields else here.workspace.plain(str(error))
+        problem = "Nothing was saved. Mend the columns that are marked." if fields else here.workspace.plain(error)
         return _page(here, name, view_study(here, name, chosen=chosen), 400, problem=problem, fields=fields)
     return here.go(f"/studies/{quote(name)}", "The roles are saved.")
 

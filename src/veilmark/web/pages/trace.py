@@ -19,7 +19,6 @@ from veilmark.web.here import Auditor, Here, Nav
 from veilmark.web.jobs import Job
 from veilmark.web.pages.ledger import ReleaseSummary, list_releases
 from veilmark.web.releases import number_of
-from veilmark.web.words import in_words, plainly
 from veilmark.web.work import Outcome
 from veilmark.web.workspace import NotFoundError, Workspace
 
@@ -51,6 +50,7 @@ class Claims(BaseModel):
     kind: Kind = "claims"
     release: str | None = None
     false_accusation: Chance = 1e-6
+    columns: Annotated[str, Field(max_length=10_000)] = ""
 
 
 # --- looking ---------------------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ def page(here: Auditor) -> Response:
 def _page(here: Here, status: int = 200, problem: str | None = None) -> Response:
     from veilmark.report.trace_page import probability
 
-    fields = {"kind": "claims", "text": "", "false_accusation": "1e-06"}
+    fields = {"kind": "claims", "text": "", "columns": "", "false_accusation": "1e-06"}
     fields["release"] = here.request.query_params.get("release", "")
     fields |= {key: value for key, value in here.form.items() if isinstance(value, str)}
     found = view(here)
@@ -84,7 +84,7 @@ def view(here: Here) -> TraceView:
     try:
         found.releases = [r for r in list_releases(here.workspace) if r.status == "published"]
     except VeilmarkError as error:
-        found.problem = in_words(here.workspace.plain(str(error)))
+        found.problem = here.workspace.plain(error)
     return found
 
 
@@ -97,6 +97,30 @@ def report(here: Auditor, job: str = "") -> Response:
         raise NotFoundError("There is no report of this trace.")
     here.audit.write(here.session.name, here.session.role, "-", "downloaded the report of a trace")
     return FileResponse(file, filename=f"trace-{job}.html", headers={"Content-Security-Policy": "sandbox"})
+
+
+@router.get("/trace/marks")
+def marks(here: Auditor, job: str = "", redacted: bool = False) -> Response:
+    """Every mark behind the probabilities of a leaked file, as CSV; redacted, without the labels that tell decoys."""
+    from veilmark.workbench.shown import note_shown
+
+    found = here.jobs.get(job, here.session.role)
+    result = here.jobs.result(found)
+    name = str(result.get("report")).removesuffix(".html")
+    file = here.workspace.private / "traces" / f"{name}{'-redacted' if redacted else ''}.csv"
+    if found.kind != trace_evidence.__name__ or not file.is_file():
+        raise NotFoundError("There are no marks of this trace: claims have none.")
+    if not redacted:
+        releases = dict.fromkeys(suspect["release"] for suspect in result["recipients"])
+        note_shown(here.workspace.ledger, here.workspace.key, releases, "marks")
+    here.audit.write(here.session.name, here.session.role, "-", "downloaded the marks of a trace")
+    return FileResponse(file, media_type="text/csv", filename=f"trace-{job}-marks.csv")
+
+
+@router.get("/api/trace/marks", response_class=FileResponse)
+def marks_by_api(here: Auditor, job: str = Query(), redacted: bool = False) -> Response:
+    """Every mark behind the probabilities of a leaked file, as CSV."""
+    return marks(here, job, redacted)
 
 
 @router.get("/api/trace/report", response_class=FileResponse)
@@ -113,7 +137,7 @@ def trace_by_form(here: Auditor) -> Response:
     try:
         return here.watch(_start_by_form(here))
     except VeilmarkError as error:
-        return _page(here, 400, here.workspace.plain(str(error)))
+        return _page(here, 400, here.workspace.plain(error))
 
 
 def _start_by_form(here: Here) -> Job:
@@ -125,14 +149,15 @@ def _start_by_form(here: Here) -> Job:
         raise OptionError("Choose a file or paste lines of CSV: one of the two.")
     content = io.BytesIO(text.encode()) if file is None else file.file
     name = f"{kind}.csv" if file is None else file.filename or ""
-    return _start(here, kind, name, content, here.text("release") or None, chance)
+    return _start(here, kind, name, content, here.text("release") or None, chance, here.text("columns"))
 
 
 @router.post("/api/trace", status_code=202)
 def trace(here: Auditor, claims: Claims) -> Job:
     """Trace evidence that is given as CSV text, as a job."""
     content = io.BytesIO(claims.text.encode(errors="replace"))
-    return _start(here, claims.kind, f"{claims.kind}.csv", content, claims.release, claims.false_accusation)
+    asked = claims.release, claims.false_accusation, claims.columns
+    return _start(here, claims.kind, f"{claims.kind}.csv", content, *asked)
 
 
 @router.post("/api/trace/file", status_code=202)
@@ -142,13 +167,21 @@ def trace_upload(
     kind: Kind = "leak",
     release: str | None = None,
     false_accusation: Chance = 1e-6,
+    columns: str = "",
 ) -> Job:
-    """Trace a file of claims or a leaked file, as a job."""
-    return _start(here, kind, file.filename or "", file.file, release, false_accusation)
+    """Trace a file of claims or a leaked file, as a job. `columns`: theirs=ours, with commas between."""
+    return _start(here, kind, file.filename or "", file.file, release, false_accusation, columns)
 
 
-def _start(here: Here, kind: str, name: str, content: Any, release: str | None, chance: float) -> Job:
+def _start(
+    here: Here, kind: str, name: str, content: Any, release: str | None, chance: float, columns: str = ""
+) -> Job:
     """Keep the evidence until it is traced, and trace it."""
+    from veilmark.workbench.tracing import column_map
+
+    renamed = column_map(pair for pair in columns.split(",") if pair.strip())
+    if renamed and kind == "claims":
+        raise OptionError("Columns are mapped for a leaked file. Rename the columns of the claims instead.")
     known = [r.id for r in list_releases(here.workspace) if r.status == "published"]
     if not known or (release is not None and release not in known):
         which = "Nothing was released yet" if not known else f"There is no published release '{(release or '')[:40]}'"
@@ -157,7 +190,8 @@ def _start(here: Here, kind: str, name: str, content: Any, release: str | None, 
         raise OptionError(f"The probability of a false accusation must lie between 0 and 1, not {chance:g}. Try 1e-6.")
     _tidy(here.workspace.folder / EVIDENCE)
     stored = here.workspace.store(EVIDENCE, name, content)
-    given = {"evidence": Path(stored).name, "kind": kind, "release": release, "chance": chance}
+    given: dict[str, Any] = {"evidence": Path(stored).name, "kind": kind, "release": release, "chance": chance}
+    given |= {"who": here.session.name, "columns": renamed}
     page = f"/trace?{urlencode({'release': release})}" if release else "/trace"
     return here.start(trace_evidence, f"Trace {Path(stored).name}", given, None, page, ("custodian", "auditor"))
 
@@ -171,19 +205,29 @@ def _tidy(folder: Path) -> None:
                 file.unlink()
 
 
-def trace_evidence(workspace: Workspace, evidence: str, kind: Kind, release: str | None, chance: float) -> Outcome:
+def trace_evidence(
+    workspace: Workspace,
+    evidence: str,
+    kind: Kind,
+    release: str | None,
+    chance: float,
+    who: str | None = None,
+    columns: dict[str, str] | None = None,
+) -> Outcome:
     """Who is named by the evidence, and the report; a job. The evidence itself is removed afterwards."""
     from veilmark import workbench
-    from veilmark.workbench.trace_report import write_trace_report
+    from veilmark.workbench.trace_report import write_marks, write_trace_report
 
     file = workspace.folder / EVIDENCE / evidence
-    given = {"claims": file} if kind == "claims" else {"file": file}
+    claims, leak = (file, None) if kind == "claims" else (None, file)
     report = workspace.private / "traces" / f"{secrets.token_hex(8)}.html"
     report.parent.mkdir(mode=0o700, exist_ok=True)
     try:
-        with plainly():
-            found = workbench.trace(workspace.ledger, workspace.key, release=release, false_accusation=chance, **given)
-            write_trace_report(found, file, kind, workspace.ledger, report)
+        asked = claims, leak, release, chance
+        found = workbench.trace(workspace.ledger, workspace.key, *asked, who=who, columns=columns)
+        write_trace_report(found, file, kind, workspace.ledger, report)
+        for redact in (False, True) if found.marks else ():
+            write_marks(found, report.with_name(f"{report.stem}{'-redacted' if redact else ''}.csv"), redact)
     finally:
         file.unlink(missing_ok=True)
     told = {**found.to_dict(), "kind": kind, "evidence": evidence, "report": report.name}

@@ -208,7 +208,7 @@ def judge_by_form(here: Analyst, name: str) -> Response:
     try:
         return here.page("_judged.html", judged=weighing.judge(_judgements(here)))
     except VeilmarkError as error:
-        return here.page("_judged.html", judged=None, problem=str(error))
+        return here.page("_judged.html", judged=None, problem=here.workspace.plain(error))
 
 
 @router.put("/api/studies/{name}/score/pairs")
@@ -231,7 +231,7 @@ def save_pairs_by_form(here: Analyst, name: str, column: str) -> Response:
     except VeilmarkError as error:
         found = pairs_view(here, name, column, given.values)
         found.pairs, found.rescale = given.pairs, given.rescale
-        problem = here.workspace.plain(str(error))
+        problem = here.workspace.plain(error)
         return _pairs_page(here, found, 400, problem=problem, default=here.text("default"))
     return here.go(f"/studies/{quote(name)}/score/weights", f"{column} is weighed by your judgements, kept in {path}.")
 
@@ -302,7 +302,7 @@ def model_view(here: Here, name: str, text: str | None = None) -> ModelView:
             found.text = weighing.model_text(here.workspace, study, file)
         found.tree = weighing.tree_of(found.text) if found.text else None
     except VeilmarkError as error:
-        found.problem = here.workspace.plain(str(error))
+        found.problem = here.workspace.plain(error)
     return found
 
 
@@ -322,7 +322,7 @@ def try_by_form(here: Analyst, name: str) -> Response:
     try:
         return here.page("_tree.html", tree=weighing.tree_of(here.text("text")))
     except VeilmarkError as error:
-        return here.page("_tree.html", tree=None, problem=str(error))
+        return here.page("_tree.html", tree=None, problem=here.workspace.plain(error))
 
 
 @router.put("/api/studies/{name}/score/model")
@@ -347,7 +347,7 @@ def save_model_by_form(here: Analyst, name: str) -> Response:
     except VeilmarkError as error:
         found = model_view(here, name, text)
         found.columns = columns
-        return _model_page(here, found, 400, problem=here.workspace.plain(str(error)), default=here.text("default"))
+        return _model_page(here, found, 400, problem=here.workspace.plain(error), default=here.text("default"))
     return here.go(f"/studies/{quote(name)}/score/weights", f"The weights come from the data model, kept in {path}.")
 
 

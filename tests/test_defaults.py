@@ -1,0 +1,51 @@
+"""What happens without options is the same on the command line, in the web app and in Python."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from veilmark import Ola, defaults
+from veilmark.cli import anonymize, attack, compare, feasible, measure, release
+from veilmark.mark.marking import CopyMarking, Marking
+from veilmark.utility.loss import METRICS
+from veilmark.web import anonymizing, releases
+from veilmark.workbench.anonymizing import Limits
+from veilmark.workbench.attacking import attack as attack_release
+from veilmark.workbench.comparing import Asked
+from veilmark.workbench.measuring import measure as measure_study
+
+
+def default(function, name):
+    return inspect.signature(function).parameters[name].default
+
+
+def test_gcp_decides_everywhere():
+    assert defaults.LOSS == "gcp"
+    web = {anonymizing.Asked().loss, releases.Asked().loss}
+    assert {Ola().loss, default(feasible.feasible, "loss"), *web} == {"gcp"}
+    assert {default(verb, "loss") or defaults.LOSS for verb in (anonymize.anonymize, release.release)} == {"gcp"}
+    assert defaults.LOSS in METRICS
+
+
+@pytest.mark.parametrize(
+    ("value", "places"),
+    [
+        (defaults.K, [Limits().k, Asked().k, anonymizing.Asked().k, releases.Asked().k, default(release.release, "k")]),
+        (
+            defaults.SUPPRESSION,
+            [Ola().suppression, Asked().suppress, anonymizing.Asked().suppress, releases.Asked().suppress],
+        ),
+        (defaults.DECOYS, [CopyMarking(("a",), 5).decoys]),
+        (None, [releases.Asked().decoys, *(default(release.release, name) for name in ("decoys", "covers", "risk"))]),
+        (defaults.COVERS, [CopyMarking(("a",), 5).covers, releases.Asked().covers]),
+        (defaults.COLLUSION, [Marking().of_copies(("a", "b"), 5).collusion, releases.Asked().collusion]),
+        (defaults.RISK, [CopyMarking(("a",), 5).risk, releases.Asked().risk]),
+        (defaults.THRESHOLD, [default(measure.measure, "threshold"), default(measure_study, "threshold")]),
+        (defaults.TARGETS, [default(f, "targets") for f in (attack.attack, compare.compare, attack_release)]),
+        (defaults.KNOWN, [default(f, "known") for f in (attack.attack, compare.compare, attack_release)]),
+    ],
+)
+def test_one_value_everywhere(value, places):
+    assert places == [value] * len(places)
