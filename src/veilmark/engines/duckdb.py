@@ -8,7 +8,6 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
@@ -29,6 +28,7 @@ from veilmark.engines.files import CsvFormat, check_columns, find_files, is_parq
 from veilmark.engines.frames import is_plain, is_relation, to_arrow
 from veilmark.engines.recoder import Recoder
 from veilmark.engines.shuffle import Shuffle
+from veilmark.engines.worker import Worker
 from veilmark.engines.writing import write_rows
 from veilmark.errors import DataError, OptionError, VeilmarkError, VeilmarkWarning, listing
 from veilmark.scratch import Scratch
@@ -73,8 +73,7 @@ class DuckDB:
             ) from None
         self.threads = threads
         self._tables = 0
-        self._worker = ThreadPoolExecutor(1, "veilmark-duckdb")
-        self._worker.submit(lambda: None).result()  # Were Ctrl-C to hit while its thread starts, a second one would.
+        self._worker = Worker("veilmark-duckdb")
 
     def __enter__(self) -> DuckDB:
         return self
@@ -84,7 +83,7 @@ class DuckDB:
 
     def close(self) -> None:
         """Drop everything, the temporary files too."""
-        self._worker.shutdown()
+        self._worker.stop()
         self.connection.close()
         self._scratch.close()
 
@@ -141,10 +140,9 @@ class DuckDB:
     def _end(self) -> None:
         """End the work, and wait until it is. While it begins, an interrupt is lost or refused, so one follows another."""
         idle = self._worker.submit(lambda: None)
-        while not idle.done():
+        while not idle.wait(0.05):
             with suppress(duckdb.Error):
                 self.connection.interrupt()
-            wait([idle], 0.05)
 
     @contextmanager
     def joins_as_written(self) -> Iterator[None]:

@@ -10,7 +10,6 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +27,7 @@ from veilmark.engines.sources import SparkFiles, is_spark_frame
 from veilmark.engines.spark_files import is_for_spark, named, read
 from veilmark.engines.spark_session import TIMEOUT, close_session, forget, open_session, quiet, settings_of
 from veilmark.engines.spark_table import BROADCAST_ROWS, SparkTable
-from veilmark.engines.spark_worker import Worker
+from veilmark.engines.worker import Task, Worker
 from veilmark.errors import DataError, VeilmarkError
 from veilmark.messages import param
 from veilmark.scratch import Scratch
@@ -150,22 +149,20 @@ class Spark:
             return work()
         running = self._worker.submit(lambda: self._tagged(work))
         try:
-            while not running.done():
-                wait([running], 1)  # not for ever: the signal may reach another thread, and this one must look
             return running.result()
         except BaseException:
             self._end(running)
             raise
 
-    def _end(self, running: Future[Any]) -> None:
+    def _end(self, running: Task[Any]) -> None:
         """End the jobs, and wait until they are; a server that does not answer is left to itself."""
         ending = Worker(f"{self._mark}_end")
         since = time.monotonic()
-        while not running.done():
+        while not running.done:
             if self._inner is not None:
                 self._inner.connection.interrupt()
             ending.submit(lambda: self._tidy(lambda: self.session.tagging[2](self._mark)))
-            wait([running], 0.5)
+            running.wait(0.5)
             if self.session.remote and time.monotonic() - since > TIMEOUT:
                 self.session.lost = True
                 break

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from veilmark import progress
 from veilmark.engines.sources import SparkFiles
-from veilmark.engines.spark_worker import Worker
+from veilmark.engines.worker import Worker
 from veilmark.errors import OptionError, VeilmarkError
 from veilmark.messages import param
 
