@@ -22,7 +22,9 @@ def test_a_task_can_be_asked_more_than_once():
     task = Task(lambda: "x")
     assert not task.wait(0)
     task.run()
-    assert task.done and task.wait(0) and task.wait(0)
+    assert task.done
+    assert task.wait(0)
+    assert task.wait(0)
     assert [task.result(), task.result()] == ["x", "x"]
 
 
