@@ -73,7 +73,7 @@ def _anonymize(path: str, k: int, method: object) -> Callable[[], object]:
 def run(rows: int) -> list[Comparison]:
     parquet, csv = (str(four_columns(voters(rows), suffix)) for suffix in (".parquet", ".csv"))
     return [
-        compare(f"OLA {rows:,} rows, Parquet to Parquet", group_and_copy, by_ola, parquet, limit=2, repeat=3),
+        compare(f"OLA {rows:,} rows, Parquet to Parquet", group_and_copy, by_ola, parquet, limit=3, repeat=3),
         compare(f"OLA {rows:,} rows, CSV to CSV", group_and_copy, by_ola, csv, limit=1.5, repeat=3),
         compare(f"Mondrian {rows:,} rows, Parquet to Parquet", group_and_copy, by_mondrian, parquet, repeat=3),
     ]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from veilmark.guess import Guess, facts
 from veilmark.guess.hierarchies import nested_widths
+from veilmark.guess.shapes import DATE_FORMS, shape_of
 from veilmark.guess.words import tokens_of
 from veilmark.hierarchy import parse_spec
 
@@ -300,3 +301,30 @@ def test_dates_in_several_forms_say_what_to_do():
     found = one("dob", [forms[i % 4].replace("19", f"{18 + i % 3}", 1) for i in range(200)])
     assert found.hierarchy is None
     assert any("Write them alike, such as 2024-03-05" in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("forms", "doubtful"),
+    [
+        (("%Y-%m-%d", "%m/%d/%Y"), False),
+        (("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y"), False),
+        (("%d.%m.%y", "%d.%m.%Y"), False),
+        (("%Y-%m-%d", "%Y-%m-%d", "%Y-%m-%d", "%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y"), True),
+    ],
+)
+def test_dates_in_several_forms(forms, doubtful):
+    """Each value is read by its own form; of two forms that differ in day and month alone, one is taken."""
+    days = [dt.date(1970, 1, 1) + dt.timedelta(days=37 * i) for i in range(600)]
+    shape = shape_of([day.strftime(forms[i % len(forms)]) for i, day in enumerate(days)], dated=True)
+    assert shape.name == "date"
+    assert shape.doubtful == doubtful
+    assert set(shape.formats) <= set(forms)
+    assert len(shape.formats) == len({DATE_FORMS[form] for form in forms})
+
+
+def test_dates_in_several_forms_have_a_hierarchy():
+    days = [dt.date(1970, 1, 1) + dt.timedelta(days=37 * i) for i in range(300)]
+    guess = one("born", [day.strftime(["%Y-%m-%d", "%d.%m.%Y"][i % 2]) for i, day in enumerate(days)])
+    assert guess.role == "quasi"
+    assert guess.hierarchy == {"dates": ["month", "year", "decade"], "format": ["%Y-%m-%d", "%d.%m.%Y"]}
+    assert "dates are written in 2 forms" in guess.why

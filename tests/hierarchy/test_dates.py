@@ -109,3 +109,20 @@ def test_dates_against_the_slow_oracle(days, units):
             "century": f"{day.year // 100 * 100:04}-{day.year // 100 * 100 + 99:04}",
         }
         assert paths(levels)[day.isoformat()] == [*(labels[unit] for unit in units), "*"]
+
+
+def test_several_formats():
+    """The first format that fits a value counts."""
+    spec = {"dates": ["month", "year"], "format": ["%d.%m.%y", "%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y"]}
+    found = paths(levels_of(spec, "2024-03-05", "06.04.2023", "7/5/2022", "2021-06-08 10:11", "01.02.99", None))
+    assert found == {
+        "2024-03-05": ["2024-03", "2024", "*"],
+        "06.04.2023": ["2023-04", "2023", "*"],
+        "7/5/2022": ["2022-07", "2022", "*"],
+        "2021-06-08 10:11": ["2021-06", "2021", "*"],
+        "01.02.99": ["1999-02", "1999", "*"],
+        None: [None, None, "*"],
+    }
+    assert "%d.%m.%y or %Y-%m-%d or" in failure(spec, "31.31.2024")
+    assert "holds no year" in spec_failure({"dates": ["year"], "format": ["%Y-%m-%d", "%d.%m."]})
+    assert "formats is empty" in spec_failure({"dates": ["year"], "format": []})

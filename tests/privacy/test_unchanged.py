@@ -190,7 +190,9 @@ def large(rows, seed=1):
 
 @pytest.fixture
 def sampled(monkeypatch):
+    """Small samples, of groups."""
     monkeypatch.setattr(unchanged, "COUNTED", 2_000)
+    monkeypatch.setattr(unchanged, "SAMPLED", 2_000)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -233,6 +235,22 @@ def test_a_missing_value_is_not_another_column_s(sampled):
     pairs = [(a, b) for a, b in product([None, *range(60)], repeat=2) if (a is None) != (b is None)] * 40
     table = pa.table({"z": [a for a, _ in pairs], "cost": [b for _, b in pairs]})
     assert Study.of(table, {"z": "quasi", "cost": "other"}).measure().unchanged["cost"].unique == 0
+
+
+def test_whole_classes_are_sampled_where_there_are_many(sampled, monkeypatch):
+    """Over many tables the mean estimate is the mean number, and a column more looks at the same records."""
+    monkeypatch.setattr(unchanged, "SAMPLED_CLASSES", 100)
+    errors = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        zips = rng.integers(0, 1_000, 4_000) + seed * 10_000
+        table = pa.table({"z": zips, "cost": rng.integers(0, 9, 4_000), "note": rng.choice(["a", "", None], 4_000)})
+        found = Study.of(table, {"z": "quasi", "cost": "other", "note": "other"}).measure().unchanged
+        assert not found["cost"].exact
+        assert found["cost"].sample == found["note"].sample == pytest.approx(2_000, abs=400)
+        expected = oracle(table, ["z"], ["cost", "note"])
+        errors.append([found[name].unique - expected[name] for name in expected])
+    assert np.abs(np.mean(errors, axis=0)).max() < 60
 
 
 # What is said.
@@ -298,6 +316,7 @@ def test_in_words(run):
 
 def test_estimates_in_words(run, monkeypatch):
     monkeypatch.setattr(unchanged, "COUNTED", 100)
+    monkeypatch.setattr(unchanged, "SAMPLED", 100)
     told = run("measure", "s.yaml")
     assert "cost about " in told
     assert "These numbers are estimates from samples of at least " in told

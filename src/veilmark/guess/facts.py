@@ -158,7 +158,7 @@ def _look(column: str, kind: str, texts: pa.ChunkedArray) -> _Look:
     sample = tuple(value for value in values[:SHAPE_VALUES].to_pylist() if not is_text_code(value))
     dated = bool(DATE.words & phrases_of(tokens_of(column)))
     shape = DATES if kind == "date" else shape_of(sample, dated)
-    if kind in ("number", "float") and shape not in (INTEGER, Shape("date", BARE_DAY)):
+    if kind in ("number", "float") and shape not in (INTEGER, Shape("date", (BARE_DAY,))):
         shape = DECIMAL
     return _Look(column, kind, shape, len(values), sample)
 
@@ -208,11 +208,15 @@ def _sliced_distinct(value: str) -> str:
 
 def _fits(value: str, look: _Look) -> str:
     """Whether a value has the column's shape, as hierarchies demand it."""
-    text, form = f"CAST({value} AS VARCHAR)", look.shape.format
+    text = f"CAST({value} AS VARCHAR)"
     if look.shape.numeric:
         written = f"regexp_full_match({text}, {sql.literal(NUMBER)})" if look.kind in TEXTS else "true"
         return f"{written} AND abs(TRY_CAST({value} AS DOUBLE)) < {LARGEST}"
-    if form is None or look.kind == "date":
+    if not look.shape.formats or look.kind == "date":
         return "true"
+    return " OR ".join(f"({_is_date(text, form)})" for form in look.shape.formats)
+
+
+def _is_date(text: str, form: str) -> str:
     written = f"regexp_full_match({text}, {sql.literal(DATE_FORMS[form])})"
     return f"{written} AND try_strptime({text}[:10], {sql.literal(form)}) IS NOT NULL"

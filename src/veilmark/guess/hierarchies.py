@@ -33,11 +33,13 @@ def of_topic(topic: words.Topic, facts: Facts) -> Warned:
 
 
 def dates(facts: Facts) -> Warned:
-    form = {} if facts.shape.format == ISO_DAY else {"format": facts.shape.format}
+    formats = facts.shape.formats
+    form = {} if formats == (ISO_DAY,) else {"format": formats[0] if len(formats) == 1 else list(formats)}
     hierarchy, warnings = _tolerant(facts, {"dates": ["month", "year", "decade"], **form})
-    swapped = ("day and month may be the other way round; see to the format",) if facts.shape.doubtful else ()
-    short = (TWO_DIGITS,) if (facts.shape.format or "").endswith("%y") else ()
-    return hierarchy, warnings + swapped + short
+    mixed = (f"dates are written in {len(formats)} forms; level 0 keeps each as it is",) if len(formats) > 1 else ()
+    swapped = ("day and month may be the other way round; check the format",) if facts.shape.doubtful else ()
+    short = (TWO_DIGITS,) if any(form.endswith("%y") for form in formats) else ()
+    return hierarchy, warnings + mixed + swapped + short
 
 
 def _mask(facts: Facts) -> Warned:

@@ -26,5 +26,5 @@ def varying(table: DuckTable, person: str, columns: Sequence[str]) -> dict[str, 
 def fold_by(shapes: dict[str, Shape], varies: dict[str, int]) -> Fold:
     """The latest record, where just one column is a date by which records can be put in order; else the commonest value."""
     dates = [column for column in varies if shapes[column].name == "date"]
-    ordered = len(dates) == 1 and shapes[dates[0]].format == ISO_DAY
+    ordered = len(dates) == 1 and shapes[dates[0]].formats == (ISO_DAY,)
     return {"latest": dates[0]} if ordered else "mode"

@@ -11,6 +11,9 @@ from functools import partial
 FITS = 0.9
 """The share of values that must have a shape for the column to have it."""
 
+MIXED = 0.02
+"""The share of values that each of several date formats must fit."""
+
 ISO_DAY, BARE_DAY = "%Y-%m-%d", "%Y%m%d"
 _SLASHED, _SHORT = r"\d{1,2}/\d{1,2}/\d{4}", r"\d{1,2}/\d{1,2}/\d{2}"
 DATE_FORMS = {
@@ -42,10 +45,10 @@ _PATTERNS = {
 
 @dataclass(frozen=True)
 class Shape:
-    """`format` is a date's; it is `doubtful` where day and month may be the other way round."""
+    """`formats` are a date's; they are `doubtful` where day and month may be the other way round."""
 
     name: str
-    format: str | None = None
+    formats: tuple[str, ...] = ()
     doubtful: bool = False
 
     @property
@@ -53,7 +56,7 @@ class Shape:
         return self.name in ("integer", "decimal")
 
 
-TEXT, INTEGER, DECIMAL, DATES = Shape("text"), Shape("integer"), Shape("decimal"), Shape("date", ISO_DAY)
+TEXT, INTEGER, DECIMAL, DATES = Shape("text"), Shape("integer"), Shape("decimal"), Shape("date", (ISO_DAY,))
 
 
 def shape_of(values: Sequence[str], dated: bool) -> Shape:
@@ -67,7 +70,25 @@ def _date_shape(values: Sequence[str], dated: bool) -> Shape | None:
     fits = {form: _fit(values, partial(_is_date, form)) for form in DATE_FORMS if dated or form != BARE_DAY}
     best = max(fits.values())
     forms = [form for form, fit in fits.items() if fit == best]
-    return Shape("date", forms[0], doubtful=len(forms) > 1) if best else None
+    return Shape("date", (forms[0],), doubtful=len(forms) > 1) if best else _mixed_dates(values, [*fits])
+
+
+def _mixed_dates(values: Sequence[str], forms: Sequence[str]) -> Shape | None:
+    """The date formats that together fit most values, each of them many. Of two formats that differ in day and month alone,
+    only the one that fits more is taken."""
+    fitting = {form: {value for value in values if _is_date(form, value)} for form in forms}
+    chosen: dict[str, str] = {}
+    doubtful = False
+    for form in sorted(forms, key=lambda form: -len(fitting[form])):
+        twin = chosen.get(DATE_FORMS[form])
+        if twin:
+            doubtful |= len(fitting[form]) == len(fitting[twin]) or not fitting[form] <= fitting[twin]
+        elif len(fitting[form]) >= MIXED * len(values):
+            chosen[DATE_FORMS[form]] = form
+    fit = _fit(values, set[str]().union(*(fitting[form] for form in chosen.values())).__contains__)
+    # Years of two digits come first, because those of four would be read from them too.
+    ordered = sorted(chosen.values(), key=lambda form: not form.endswith("%y"))
+    return Shape("date", tuple(ordered), doubtful) if fit else None
 
 
 def _fit(values: Sequence[str], test: Callable[[str], object]) -> int:

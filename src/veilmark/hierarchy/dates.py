@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, datetime
 
 import numpy as np
@@ -17,15 +18,24 @@ _ISO_MOMENT = r"^\d{4}-\d{2}-\d{2}([ T]([01]\d|2[0-3]):[0-5]\d(:([0-5]\d|60)([.,
 
 
 def date_levels(spec: DateSpec, domain: Domain, column: str) -> list[Level]:
-    days = _iso_days(domain.text) if spec.format is None else _format_days(domain.text, spec.format)
+    days = _days(domain.text, spec.formats)
     covered = np.asarray(days.is_valid())
     if spec.others is None:
-        form = spec.format or "2024-03-05 or 2024-03-05 10:11:12"
+        form = " or ".join(spec.formats) or "2024-03-05 or 2024-03-05 10:11:12"
         fault = f"Column '{column}' has a hierarchy of dates, but these are not dates of the form {form}:"
-        check_covered(domain.text, covered, fault, f"Mend them, set format to theirs, {OFFER}")
+        check_covered(domain.text, covered, fault, f"Correct them, set format to theirs, {OFFER}")
     coded = days.drop_null().dictionary_encode()
     iso, codes = pc.cast(coded.dictionary, pa.string()), coded.indices.to_numpy()
     return [spread(level_of(_unit(iso, unit), codes), covered, domain.text) for unit in spec.dates]
+
+
+def _days(text: pa.Array, formats: Sequence[str]) -> pa.Array:
+    """The day of each text by the first format that fits it, else null; without a format, of ISO dates and moments."""
+    days = _format_days(text, formats[0]) if formats and formats[0] != _ISO else _iso_days(text)
+    for form in formats[1:]:
+        unread = pc.and_(days.is_null(), text.is_valid())
+        days = pc.replace_with_mask(days, unread, _days(text.filter(unread), [form]))
+    return days
 
 
 def _iso_days(text: pa.Array) -> pa.Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, ValidationError
@@ -38,11 +38,17 @@ class Intervals(IntervalSpec):
 class Dates(DateSpec):
     """Dates in coarser and coarser units: `Dates("month", "year")` turns 2024-03-05 into 2024-03, 2024, *.
 
-    The units are day, month, quarter, year, decade and century. `format` is strptime's, ISO where there is none. With
-    `others` "*", values that are not dates become * instead of being refused.
+    The units are day, month, quarter, year, decade and century. `format` is strptime's, ISO where there is none; of
+    several, the first that fits a value counts. With `others` "*", values that are not dates become * instead of being
+    refused.
     """
 
-    def __init__(self, *units: str, format: str | None = None, others: Others = None) -> None:  # noqa: A002
+    def __init__(
+        self,
+        *units: str,
+        format: str | Sequence[str] | None = None,  # noqa: A002
+        others: Others = None,
+    ) -> None:
         _fill(super().__init__, dates=units, format=format, others=others)
 
 

@@ -146,10 +146,13 @@ class MaskSpec(_Spec):
 
 
 class DateSpec(_Spec):
-    """Dates in coarser and coarser units; `format` is strptime's, ISO where there is none."""
+    """Dates in coarser and coarser units; `format` is strptime's, ISO where there is none.
+
+    Of several formats, the first that fits a value counts.
+    """
 
     dates: Annotated[tuple[str, ...], *_AS_LIST]
-    format: str | None = None
+    format: str | Annotated[tuple[str, ...], PlainSerializer(list, return_type=list)] | None = None
     others: Others = None
 
     @field_validator("dates")
@@ -166,15 +169,27 @@ class DateSpec(_Spec):
 
     @field_validator("format")
     @classmethod
-    def _known_format(cls, value: str | None) -> str | None:
-        moment = datetime(2024, 3, 5, tzinfo=UTC)
-        try:
-            parsed = moment if value is None else datetime.strptime(moment.strftime(value), value)
-        except ValueError as problem:
-            raise ValueError(f"The date format '{value}' is not one of strptime's: {problem}.") from None
-        if parsed.year != moment.year:
-            raise ValueError(f"The date format '{value}' holds no year. Add %Y.")
+    def _known_formats(cls, value: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
+        if value == ():
+            raise ValueError("The list of date formats is empty. Give it a format such as '%d.%m.%Y', or leave it out.")
+        for form in (value,) if isinstance(value, str) else value or ():
+            _check_date_format(form)
         return value
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """The formats, none where dates are ISO's."""
+        return (self.format,) if isinstance(self.format, str) else self.format or ()
+
+
+def _check_date_format(form: str) -> None:
+    moment = datetime(2024, 3, 5, tzinfo=UTC)
+    try:
+        parsed = datetime.strptime(moment.strftime(form), form)
+    except ValueError as problem:
+        raise ValueError(f"The date format '{form}' is not one of strptime's: {problem}.") from None
+    if parsed.year != moment.year:
+        raise ValueError(f"The date format '{form}' holds no year. Add %Y.")
 
 
 class FileSpec(_Spec):

@@ -13,7 +13,13 @@ from typing import Any, ClassVar
 from veilmark.readable import Grid, share
 
 COUNTED = 1_000_000
-"""Tables with at most so many records are counted. Of larger ones, about so many records are looked at."""
+"""Tables with at most so many records are counted. Of larger ones a sample is looked at."""
+
+SAMPLED = COUNTED // 4
+"""About so many records are in a sample."""
+
+SAMPLED_CLASSES = 1_000
+"""Whole classes are sampled where about so many of them or more are in the sample: a hash a record is then enough."""
 
 TOGETHER = 8
 """So many columns are counted in one reading of the table, whose groups must be held."""
@@ -78,39 +84,58 @@ def count_unique(
     records: int,
     hash_of: Callable[[Sequence[str]], str],
     already: int = 0,
+    classes: int = 0,
 ) -> dict[str, Unchanged]:
-    """For each column, the records that are unique by it and the keys, all SQL expressions on a table of so many records.
+    """For each column, the records that are unique by it and the keys, all SQL expressions on a table of so many records
+    in so many classes, of which `already` are unique by the keys.
 
-    `hash_of` is an expression for a hash of others, a whole number of 0 or more. Of a large table those groups are looked at
-    whose hash is a multiple of `every`: a group is in the sample with all its records or not at all, so that a record that
-    is unique there is unique in the table, and `every` times as many are expected there. `already` are unique by the keys.
+    `hash_of` is an expression for a hash of others, a whole number of 0 or more. Of a large table those classes are looked
+    at whose hash is a multiple of `every`, or where there are few classes, those groups of a class and a value. A group is
+    in the sample with all its records or not at all, so that a record that is unique there is unique in the table, and
+    `every` times as many are expected there.
     """
     found: dict[str, Unchanged] = {}
-    every = -(-records // COUNTED)
+    every = 1 if records <= COUNTED else -(-records // SAMPLED)
     names = list(columns)
     for first in range(0, len(names), TOGETHER):
         chosen = names[first : first + TOGETHER]
         wanted = [columns[name] for name in chosen]
-        if every <= 1:
-            row = ask(_counted(table, keys, wanted))
-            found |= {name: Unchanged(int(n), records, already=already) for name, n in zip(chosen, row, strict=True)}
-            continue
-        row = ask(_sampled(table, [hash_of([*keys, column]) for column in wanted], every))
+        if every == 1:
+            statement = _counted(table, keys, wanted)
+        elif classes >= every * SAMPLED_CLASSES:
+            statement = _counted(*_sampled_classes(table, hash_of(keys), wanted, every))
+        else:
+            statement = _sampled(table, [hash_of([*keys, column]) for column in wanted], every)
+        row = ask(statement)
         for name, unique, looked_at in zip(chosen, row[::2], row[1::2], strict=True):
             estimate = min(max(int(unique) * every, already), records)
-            found[name] = Unchanged(estimate, records, int(looked_at or 0), already)
+            sample = None if every == 1 else int(looked_at or 0)
+            found[name] = Unchanged(estimate, records, sample, already)
     return found
 
 
 def _counted(table: str, keys: Sequence[str], columns: Sequence[str]) -> str:
-    """How many groups of the keys and each column have one record."""
+    """How many groups of the keys and each column have one record, and how many records there are."""
     named = {f"k{i}": key for i, key in enumerate(keys)} | {f"u{i}": column for i, column in enumerate(columns)}
     listed = ", ".join(f"{expression} AS {name}" for name, expression in named.items())
     sets = ", ".join(f"({', '.join([*(f'k{j}' for j in range(len(keys))), f'u{i}'])})" for i in range(len(columns)))
     which = ", ".join(f"GROUPING(u{i}) AS without_u{i}" for i in range(len(columns)))
-    single = ", ".join(f"count(*) FILTER (WHERE n = 1 AND without_u{i} = 0) AS n{i}" for i in range(len(columns)))
+    counts = ", ".join(
+        f"count(*) FILTER (WHERE n = 1 AND without_u{i} = 0) AS n{i}, sum(n) FILTER (WHERE without_u{i} = 0) AS m{i}"
+        for i in range(len(columns))
+    )
     groups = f"SELECT {which}, count(*) AS n FROM (SELECT {listed} FROM {table}) AS r GROUP BY GROUPING SETS ({sets})"
-    return f"SELECT {single} FROM ({groups}) AS g"
+    return f"SELECT {counts} FROM ({groups}) AS g"
+
+
+def _sampled_classes(
+    table: str, class_hash: str, columns: Sequence[str], every: int
+) -> tuple[str, list[str], list[str]]:
+    """A sample of whole classes as `_counted` takes it: the table, its keys and its columns."""
+    names = [f"c{i}" for i in range(len(columns))]
+    listed = ", ".join(f"{expression} AS {name}" for name, expression in zip(names, columns, strict=True))
+    hashed = f"(SELECT {class_hash} AS h, {listed} FROM {table}) AS a"
+    return f"(SELECT * FROM {hashed} WHERE h % {every} = 0) AS s", ["h"], names
 
 
 def _sampled(table: str, hashes: Sequence[str], every: int) -> str:

@@ -251,7 +251,7 @@ class _Counts:
         }
         columns = {name: f"o{i}" for i, name in enumerate(others)}
         already = int(self._row("SELECT count(*) FROM classes WHERE size = 1")[0])
-        found = count_unique(self._row, "written", self.keys, columns, self.records, _hash, already)
+        found = count_unique(self._row, "written", self.keys, columns, self.records, _hash, already, self.classes)
         own = {name: Unchanged(n, self.records, already=already, sensitive=True) for name, n in alone.items()}
         return own | found
 

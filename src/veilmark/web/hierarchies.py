@@ -87,8 +87,9 @@ def _mask(form: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _dates(form: Mapping[str, Any]) -> dict[str, Any]:
-    form_ = str(form.get("format", "")).strip()
-    return {"dates": [unit for unit in UNITS if form.get(f"unit:{unit}")]} | ({"format": form_} if form_ else {})
+    formats = [part.strip() for part in str(form.get("format", "")).split(";") if part.strip()]
+    written = {"format": formats[0] if len(formats) == 1 else formats} if formats else {}
+    return {"dates": [unit for unit in UNITS if form.get(f"unit:{unit}")]} | written
 
 
 def _levels(form: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,6 +144,10 @@ _FORMS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
 }
 
 
+def _formats(given: str | Sequence[str]) -> str:
+    return given if isinstance(given, str) else "; ".join(given)
+
+
 def to_form(spec: Mapping[str, Any] | None) -> dict[str, Any]:
     """The fields that a hierarchy of a study file fills in."""
     kind = next((k for k in KINDS if spec and k in spec), "none")
@@ -165,7 +170,7 @@ def to_form(spec: Mapping[str, Any] | None) -> dict[str, Any]:
         "offset": str(spec.get("offset", "")),
         "characters": str(spec.get("mask", "")),
         "side": spec.get("side", "right"),
-        "format": spec.get("format") or "",
+        "format": _formats(spec.get("format") or ()),
         "groups": _lines(spec.get("levels", ())),
         "path": spec.get("file", ""),
         "others": "on" if spec.get("others") else "",

@@ -87,7 +87,10 @@ def _unchanged(study: Study, table: Table, classes: ClassTable) -> dict[str, Unc
     def ask(statement: str) -> list[Any]:
         return [column[0].as_py() for column in table.query(statement).columns]
 
-    return found | count_unique(ask, table.name, list(keys.values()), columns, records, dialect.hash, already)
+    counted = count_unique(
+        ask, table.name, list(keys.values()), columns, records, dialect.hash, already, len(classes.records)
+    )
+    return found | counted
 
 
 def without_person(study: Study) -> Study:

@@ -114,6 +114,7 @@ def test_anonymize(patients, tmp_path, method, suffix, order):
 def test_columns_published_unchanged(patients, tmp_path, monkeypatch, counted):
     """Counted, the same everywhere; by samples, near it, as each engine has its own hashes."""
     monkeypatch.setattr(unchanged, "COUNTED", counted)
+    monkeypatch.setattr(unchanged, "SAMPLED", counted)
     roles = {**PATIENTS_ROLES, "voter_id": "other", "cost": "other"}
     found, expected = both(patients, lambda study: study.measure().unchanged, roles)
     groups = Counter(tuple(row.values()) for row in PATIENTS.drop_columns(["voter_id", "diagnosis"]).to_pylist())
