@@ -166,7 +166,7 @@ def test_every_result_prints_a_few_lines_and_a_table(results, name):
 def test_measures_say_who_is_unique(study):
     assert "k = 1: 1 is unique." in str(study.measure(pa.table({"age": [1, 2, 2], "sex": ["f"] * 3, "dx": ["a"] * 3})))
     alike = study.measure(pa.table({"age": [2, 2, 2], "sex": ["f"] * 3, "dx": ["a"] * 3}))
-    assert "k = 3: every record shares its class with 2 others or more." in str(alike)
+    assert "k = 3: every record shares its class with at least 2 others." in str(alike)
 
 
 def test_the_public_names_are_what_dir_shows():

@@ -1,4 +1,4 @@
-"""The f-slip paper's example: its Table 2, k-anonymous for one record a person, falls to the attacks; f-slip resists."""
+"""The f-slip paper's example: its Table 2, k-anonymous for one record per person, falls to the attacks; f-slip resists."""
 
 from __future__ import annotations
 

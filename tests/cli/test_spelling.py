@@ -93,7 +93,7 @@ def test_files_that_are_written(run, case):
         ("report study.yaml --require k=5 -o x.html", "--require is about a release, and none is named."),
         ("trace --ledger none.db --key key --file patients.csv", "Make one with: veilmark release."),
         ("ledger import patients.csv --ledger new.db", "Make one with: veilmark ledger export."),
-        ("apply study.yaml none.json -o x.csv", "Name a file that --recoding of anonymize wrote."),
+        ("apply study.yaml none.json -o x.csv", "Name a file that anonymize wrote with --recoding."),
         ("serve . --host 0.0.0.0", "Make one first: veilmark users add NAME --role custodian --workspace ."),
     ],
 )

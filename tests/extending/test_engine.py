@@ -16,7 +16,7 @@ from veilmark.workbench import sources
 
 class Arrow:
     """Arrow tables in memory. What it lacks of `engines/base.py` needs SQL (`query`, `holding`) or persons (`visits`,
-    `group_persons`), so it measures and anonymizes tables of one record a person, and no more."""
+    `group_persons`), so it measures and anonymizes tables of one record per person, and no more."""
 
     def __enter__(self):
         return self

@@ -74,7 +74,7 @@ def test_a_file_that_lacks_a_few_values_is_used_and_that_is_said(folder, capsys)
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ("20;20-29;*\n", "it has 1 of the 5 values, too few to be this column's"),
+        ("20;20-29;*\n", "it has only 1 of the 5 values of this column"),
         ("20;a\n20;b\n", "not a hierarchy in ARX's form"),
     ],
 )

@@ -113,7 +113,7 @@ def test_nearly_unique_text_is_direct():
 
 def test_three_rows_do_not_make_text_an_identifier():
     found = one("x", ["a", "b", "c"])
-    assert (found.role, found.warnings[0]) == ("other", "too few records to judge by the values")
+    assert (found.role, found.warnings[0]) == ("other", "too few records to judge its values")
 
 
 def test_a_different_whole_number_in_every_record_is_direct():
@@ -165,7 +165,7 @@ EVEN_NUMBERS = ["1.", ".5", "1e1", "-1.5E-3", "007"]
 def test_odd_values_become_a_star_at_once():
     found = one("age", [str(i % 200) for i in range(2_000)] + ODD_NUMBERS + EVEN_NUMBERS)
     assert found.hierarchy == {"intervals": [5, 10, 20], "others": "*"}
-    assert f"{len(ODD_NUMBERS) - 1} records with another kind of value, which becomes * at once" in found.warnings
+    assert f"{len(ODD_NUMBERS) - 1} records with another kind of value, which becomes * at level 1" in found.warnings
     assert found.missing == ("nan",)
     days = [f"2020-01-{i % 28 + 1:02}" for i in range(2_000)] + ["2020-02-30", "in May"]
     assert one("day", days).hierarchy == {"dates": ["month", "year", "decade"], "others": "*"}

@@ -65,7 +65,7 @@ def test_voters(tmp_path, suffix):
     assert roles(guesses) == VOTERS
     assert guesses["yob"].hierarchy == {"intervals": [5, 10, 20]}
     assert guesses["zip"].hierarchy == {"mask": 5}
-    assert guesses["voter_id"].reason == "an id that is unique: 5,000 values in 5,000 records, one record a person"
+    assert guesses["voter_id"].reason == "an id that is unique: 5,000 values in 5,000 records, one record per person"
 
 
 def test_frames_too():
@@ -164,7 +164,7 @@ def test_missing_and_constant_columns():
     guesses = guesses_of(table)
     assert roles(guesses) == {"x": "other", "ssn": "direct", "city": "quasi", "y": "other", "country": "quasi"}
     assert guesses["x"].reason == "no values: 50 records, all missing"
-    assert guesses["y"].reason == "the same in all records: 1 value in 50 records"
+    assert guesses["y"].reason == "the same value in all records: 1 value in 50 records"
 
 
 def test_large_tables_are_counted_by_slices(monkeypatch):

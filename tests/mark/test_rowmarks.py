@@ -222,7 +222,7 @@ def test_what_row_marks_need_is_said(tmp_path):
         CopyMarking(NAMES, 5, decoys=2, collusion=2, marks="rows")
     data = people().append_column("id", pa.array([f"p{i // 2}" for i in range(1_500)]))
     marking = CopyMarking(NAMES, 5, decoys=0, collusion=2, false_accusation=1e-4, marks="rows")
-    with pytest.raises(StudyError, match="one record a person"):
+    with pytest.raises(StudyError, match="one record per person"):
         release(study(data, person="id"), Job(None, (), marking, method=Ola(0.5)), dry_run=True)
     with pytest.raises(OptionError, match="row marks: records that differ"):
         release(

@@ -340,9 +340,9 @@ def test_a_user_s_own_usual():
     seen = monitor.observe("ann", keys=keys(0, 12), time="now")
     own, overall = seen.alerts
     assert (own.user, own.time, own.kind, own.records, own.score) == ("ann", "now", "user", 12, 12)
-    assert own.reason == f"score 12 is {10 / spread:.1f} times the usual spread above ann's usual 2"
+    assert own.reason == f"score 12 is {10 / spread:.1f} times the usual deviation above ann's usual 2"
     assert overall.kind == "overall"
-    assert overall.reason == f"score 12 is {10 / spread:.1f} times the usual spread above all users' usual 2"
+    assert overall.reason == f"score 12 is {10 / spread:.1f} times the usual deviation above all users' usual 2"
     assert monitor.users["ann"].alerts == 2
 
 
@@ -369,10 +369,10 @@ def test_each_exposure_limit_is_told_once_and_only_the_highest_reached():
     assert reasons == [
         [],
         [],
-        ["10 distinct records seen up to now, 1.00% of the source's score (limit 1.00%)"],
+        ["10 distinct records returned so far, 1.00% of the source's score (limit 1.00%)"],
         [],
-        ["49 distinct records seen up to now, 4.90% of the source's score (limit 2.00%)"],
-        ["50 distinct records seen up to now, 5.00% of the source's score (limit 5.00%)"],
+        ["49 distinct records returned so far, 4.90% of the source's score (limit 2.00%)"],
+        ["50 distinct records returned so far, 5.00% of the source's score (limit 5.00%)"],
         [],
     ]
     assert monitor.observe("bob", keys=keys(0, 10)).alerts
@@ -550,7 +550,7 @@ def test_json(study, capsys):
     assert got["malformed"] == {"lines": 0, "first": []}
     (alert,) = got["alerts"]
     assert (alert["user"], alert["time"], alert["kind"]) == ("ann", "2026-01-02T03:04:05", "exposure")
-    assert alert["reason"] == "2 distinct records seen up to now, 37.70% of the source's score (limit 30.00%)"
+    assert alert["reason"] == "2 distinct records returned so far, 37.70% of the source's score (limit 30.00%)"
     assert (alert["records"], alert["score"]) == (2, pytest.approx(0.6368))
     assert got["users"]["ann"] == {
         "queries": 2,
@@ -569,7 +569,7 @@ def test_json(study, capsys):
 def test_text_for_a_person(study, capsys):
     run(study, line("ann", keys=["p0", "x"]) + line("[b]", keys=["p1"]), "--log-key", "id", "--exposure", "0.1")
     out, err = capsys.readouterr()
-    assert out.startswith("2026-01-02T03:04:05  ann: 1 distinct records seen up to now, 16.42% of")
+    assert out.startswith("2026-01-02T03:04:05  ann: 1 distinct records returned so far, 16.42% of")
     assert "2 queries by 2 users" in out
     assert "[b]" in out
     assert "1 of the returned records are not in the source" in out

@@ -267,7 +267,7 @@ def test_limits_that_are_just_met(tmp_path):
     limits = [m.to_dict() for m in tight]
     with pytest.raises(VeilmarkError) as error:
         check_release(verify(path, ["q"], ["s"], limits), 30, 2, limits)
-    faults = ["β 0.2000 for s", "a value of s that 0.8667 of a class have", "t 0.0333 for s"]
+    faults = ["β 0.2000 for s", "a value of s with a share of 0.8667 of a class", "t 0.0333 for s"]
     for fault in [*faults, "recursive c 6.5000 at l 2 for s", "a class with 2 values of s"]:
         assert fault in str(error.value)
 
@@ -297,15 +297,15 @@ def test_what_needs_a_population_or_persons_is_unchecked():
     assert not keeps(found, [KAnonymity(5).to_dict()])
     assert json.loads(json.dumps(found.to_dict()))["limits"][3] == limits[3] | {
         "found": None,
-        "unchecked": "it counts persons, whom the file does not tell",
+        "unchecked": "it counts persons, but the file has no person column",
     }
 
 
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"distance": "ordered"}, "the order of its values was not given"),
-        ({"distance": "hierarchical"}, "the hierarchy of its values was not given"),
+        ({"distance": "ordered"}, "the order of its values is not given"),
+        ({"distance": "hierarchical"}, "the hierarchy of its values is not given"),
         ({"distance": "ordered", "order": ["10", "30"]}, "the file has values that are not among those given for it"),
         ({"distance": "hierarchical", "paths": {"10": ["*"]}}, "the file has values that are not among those given"),
     ],

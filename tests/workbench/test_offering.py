@@ -69,7 +69,7 @@ def test_of_a_large_class_table_a_sample_is_judged(monkeypatch):
         300,
         len(set(zip(*TABLE.select([0, 1, 2]).to_pydict().values(), strict=True))),
     )
-    assert f"(judged on 300 of {offer.classes:,} classes)" in str(offer)
+    assert f"(estimated from 300 of {offer.classes:,} classes)" in str(offer)
 
 
 def test_on_the_screen_and_in_json(tmp_path, monkeypatch, capsys):

@@ -41,7 +41,7 @@ def attack_view(
     """
     chosen = _targets(len(persons), targets, seed)
     some = persons.take(chosen)
-    with step("Finding the classes that fit"):
+    with step("Finding matching classes"):
         first, which = _combinations(some)
         sets = fitting_classes(view, {name: c.values[first] for name, c in some.quasi.items()}, len(first))
     sets = Sets(sets.starts, sets.members, sets.of[which])

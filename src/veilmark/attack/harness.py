@@ -88,8 +88,8 @@ def without_targets(attacks: Mapping[str, AttackResult]) -> list[str]:
     verb = "has no targets: it knows" if len(idle) == 1 else "have no targets: they know"
     want = "wants" if len(idle) == 1 else "want"
     return [
-        f"{' and '.join(idle)} {verb} a sensitive value of a person and {want} another. Here every person has one, as in a "
-        "study with one sensitive column."
+        f"{' and '.join(idle)} {verb} a sensitive value of a person and {want} another. In this study every "
+        "person has only one."
     ]
 
 

@@ -97,8 +97,8 @@ class View:
         """What the attacks could not read."""
         labels = dict(self.quasi) | {name: meaning.labels for name, meaning in self.meanings.items()}
         return tuple(
-            f"{int(of.unread.sum()):,} labels of '{name}' are neither values of the source nor labels of its hierarchy: "
-            "they tell the attacker nothing."
+            f"{int(of.unread.sum()):,} labels of '{name}' are neither values of the source nor labels of its "
+            "hierarchy. The attacks ignore them."
             for name, of in labels.items()
             if of.unread.any()
         )
@@ -194,8 +194,8 @@ def _groups(quasi: pa.Table, table: pa.Table, i: int) -> tuple[np.ndarray, np.nd
     leads = pc.index_in(both[0], value_set=known.dictionary)
     if leads.null_count or known.null_count:
         raise DataError(
-            f"Column '{name}' of the release's quasi-identifiers names a group that its table of sensitive values "
-            f"number {i} does not have. The tables do not belong together, or one was cut: release them again."
+            f"Column '{name}' of the release's quasi-identifiers refers to a group that is not in sensitive table "
+            f"{i}. The tables are not from the same release, or one is incomplete. Write the release again."
         )
     return leads.to_numpy().astype(np.int64), known.indices.to_numpy().astype(np.int64), len(known.dictionary)
 

@@ -68,8 +68,8 @@ class DuckDB:
         except duckdb.Error as error:
             self._scratch.close()
             raise OptionError(
-                f"DuckDB does not take threads={threads}, memory={memory}: {str(error).splitlines()[0]} "
-                "Give threads as a whole number and memory as a size such as 2GB."
+                f"DuckDB does not accept threads={threads}, memory={memory}: {str(error).splitlines()[0]} Give "
+                "threads as a whole number and memory as a size such as 2GB."
             ) from None
         self.threads = threads
         self._tables = 0
@@ -401,7 +401,7 @@ class FrameTable(DuckTable):
                     f"Column '{field.name}' of {self.label} has the type {field.type}, which cannot be read. Convert it to "
                     "text or to numbers, or drop it."
                 )
-        return DataError(f"{self.label.capitalize()} cannot be read. Convert its columns to texts, numbers and dates.")
+        return DataError(f"{self.label.capitalize()} cannot be read. Convert its columns to text, numbers or dates.")
 
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
         chosen = self._data.select(list(columns))
@@ -534,7 +534,7 @@ class CsvTable(DuckTable):
             read = [f for f in files if self._encodings[f] == encoding]
             if read and not self._given.encoding:
                 warnings.warn(
-                    f"Not UTF-8, so read as {name}: {listing(read)}. Where letters look wrong, name the encoding in "
+                    f"Not UTF-8, so read as {name}: {listing(read)}. If letters look wrong, name the encoding in "
                     "the study: source: {path: …, encoding: …}.",
                     VeilmarkWarning,
                     stacklevel=3,

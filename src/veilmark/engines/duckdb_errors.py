@@ -37,8 +37,8 @@ def explain(error: Exception, label: str) -> VeilmarkError:
     width = CSV_WIDTH.search(text)
     if width:
         return CsvError(
-            f"The {line} has {width.group(2)} fields where the first line names {width.group(1)} columns. Mend the "
-            "line (a stray delimiter, or a quote that is not closed, is the usual cause), or export the table again."
+            f"The {line} has {width.group(2)} fields, but the first line names {width.group(1)} columns. The "
+            "usual cause is a stray delimiter or an unclosed quote. Correct the line, or export the table again."
         )
     if "not utf-8 encoded" in text:
         return EncodingError(f"The {line} is not UTF-8 text. Name the file's encoding in the study: encoding: cp1252.")
@@ -46,16 +46,16 @@ def explain(error: Exception, label: str) -> VeilmarkError:
         where = f"The {line}" if row else f"A line of {line}"
         return DataError(f"{where} {paths.TOO_LONG}")
     if "unterminated quote" in text and row:
-        return CsvError(f"The {line} has a quote that is opened and not closed rightly. Mend it and try again.")
+        return CsvError(f"The {line} has a quote that is not closed correctly. Correct it and try again.")
     if row or "state machine reached an invalid state" in text:
         where = f"The {line}" if row else f"A line of {line}"
         return CsvError(
-            f"{where} is not written as CSV: its quotes or its line end are not those of the other lines. Mend it, or "
+            f"{where} is not valid CSV: its quotes or its line ending differ from the other lines. Correct it, or "
             "export the table again."
         )
     if isinstance(error, duckdb.OutOfMemoryException):
         return VeilmarkError(
-            f"Reading '{label}' needs more memory, or more disk for temporary files, than there is: "
+            f"Reading '{label}' needs more memory, or more disk space for temporary files, than is available: "
             f"{text.splitlines()[0]} Give {param('memory')} a larger size, or free space in the temporary folder."
         )
     return _explain_value(error, label) or DataError(f"'{label}' cannot be read: {_first_sentence(error)}")

@@ -26,8 +26,8 @@ from veilmark.errors import DataError, OptionError, as_address, did_you_mean, is
 HEAD_BYTES = 1 << 20
 LINE_BYTES = 2_000_000
 TOO_LONG = (
-    "is longer than 2 MB, the most that veilmark reads of a CSV file. Probably a quote is not closed, or this is not a CSV "
-    "file. If a cell really holds so much text, write the table as Parquet."
+    "is longer than 2 MB, the limit for CSV files. Probably a quote is not closed, or this is not a CSV file. If "
+    "a cell really contains that much text, write the table as Parquet."
 )
 DELIMITERS = ",;\t|"
 FALLBACKS = {"cp1252": "Windows-1252", "latin-1": "Latin-1"}
@@ -122,8 +122,8 @@ def _no_file(path: Path, pattern: str | Path) -> str:
     if is_address(path):
         shown = without_password(as_address(str(pattern)))
         return (
-            f"'{shown}' is an address, and a file is asked for. Addresses are read where the source is in Spark; a table of "
-            "its own database is named as table:NAME. Export all else to CSV or Parquet."
+            f"'{shown}' is a URL, not a file path. URLs work only if the source is in Spark. For a table of the "
+            "source's own database, write table:NAME. Export any other table to CSV or Parquet."
         )
     if path.name.startswith(TABLE_PREFIX):
         return only_files(path.name.removeprefix(TABLE_PREFIX))
@@ -133,8 +133,8 @@ def _no_file(path: Path, pattern: str | Path) -> str:
 def only_files(table: str) -> str:
     """What to say of a table in a database where files are read."""
     return (
-        f"'{table}' is named as a table (`table:`), which needs a study whose source is in that database, or in Spark. Here "
-        "files are read: name such a source in the study, or export the table to CSV or Parquet."
+        f"'{table}' names a database table (`table:`), but the source of this study is a file. Name a source in "
+        "that database or in Spark in the study, or export the table to CSV or Parquet."
     )
 
 
@@ -184,9 +184,9 @@ def check_no_delta(path: Path, files: Collection[Path]) -> None:
 
 def is_delta(folder: str) -> DataError:
     return DataError(
-        f"'{folder}' is a Delta table: its log tells which of its files count, and the others hold rows that were "
-        "removed. Read it in Spark, as source: {engine: spark, path: …, format: delta}, which needs Delta's jars in the "
-        "session; or export it to Parquet."
+        f"'{folder}' is a Delta table. Some of its files contain deleted rows, so reading all of them would be "
+        "wrong. Read it in Spark, as source: {engine: spark, path: …, format: delta}, with Delta's jars in the "
+        "session, or export it to Parquet."
     )
 
 
@@ -210,8 +210,8 @@ def folder_columns(files: Sequence[Path], base: Path, columns: Collection[str]) 
     odd = next((i for i, pairs in enumerate(held) if [name for name, _ in pairs] != first), None)
     if odd is not None:
         raise DataError(
-            f"The folders of '{files[odd]}' do not hold the same columns (such as `state` in state=FL) in the same order "
-            f"as those of '{files[0]}'. Name files of one kind."
+            f"The folders of '{files[odd]}' do not have the same columns (such as `state` in state=FL) in the "
+            f"same order as those of '{files[0]}'. Name files of one kind."
         )
     check_columns([names[name] for name in first], base)
     values = [{value: _meant(value) for value in {pairs[i][1] for pairs in held}} for i in range(len(first))]
@@ -230,7 +230,7 @@ def _meant(text: str) -> str:
         return unquote(text, errors="strict")
     except UnicodeDecodeError:
         raise DataError(
-            "The name of a folder that holds a column has % signs that stand for no text in UTF-8. Rename the folder."
+            "A partition folder (such as state=FL) has % codes in its name that are not valid UTF-8. Rename the folder."
         ) from None
 
 
@@ -278,8 +278,8 @@ def _beginning(path: Path, given: CsvFormat) -> _Beginning:
     delimiter = given.delimiter or separator or _delimiter(lines[skip : skip + 50], quote)
     if delimiter == quote:
         raise OptionError(
-            f"'{path}' cannot have {quote!r} both between its fields and around them. Name another delimiter or quote "
-            "in the study: source: {path: …, delimiter: …, quote: …}."
+            f"'{path}' cannot use {quote!r} as both delimiter and quote. Name another delimiter or quote in the "
+            "study: source: {path: …, delimiter: …, quote: …}."
         )
     return _Beginning(lines, skip, delimiter, quote, encoding)
 
@@ -300,8 +300,8 @@ def _decode(data: bytes, encoding: str, path: Path) -> str:
         return codecs.getincrementaldecoder(encoding)("replace").decode(data)
     except UnicodeError:
         raise DataError(
-            f"'{path}' is not written in {encoding}: its first bytes are not those of such a file. Leave the encoding "
-            "out to have it found, or name another, such as utf-16-le."
+            f"'{path}' is not written in {encoding}: its first bytes do not match that encoding. Leave the "
+            "encoding out to detect it, or name another, such as utf-16-le."
         ) from None
 
 
@@ -329,7 +329,10 @@ def chunks(path: Path) -> Iterator[bytes]:
                 yield chunk
     except (OSError, pa.ArrowException) as error:
         reason = (getattr(error, "strerror", None) or str(error)).strip().rstrip(".").split("\n")[0]
-        raise DataError(f"'{path}' cannot be read: {reason}. Is it whole, and may you read it?") from None
+        raise DataError(
+            f"'{path}' cannot be read: {reason}. Check that the file is complete and that you have permission to "
+            "read it."
+        ) from None
 
 
 def _first_bytes(path: Path) -> bytes:
@@ -337,8 +340,8 @@ def _first_bytes(path: Path) -> bytes:
     for magic, name in PACKED.items():
         if re.match(magic, data):
             raise DataError(
-                f"'{path}' is packed ({name}), so it cannot be read as CSV. Unpack it or export the table as CSV; "
-                "packed files are read where their names end in .gz, .zst, .bz2 or .lz4."
+                f"'{path}' is compressed ({name}), so it cannot be read as CSV. Decompress it or export the table "
+                "as CSV. Compressed files are read if their names end in .gz, .zst, .bz2 or .lz4."
             )
     if len(data) == HEAD_BYTES and b"\n" not in data and b"\r" not in data:
         raise DataError(f"The first line of '{path}' is longer than 1 MB: this is not a CSV file with column names.")
@@ -353,8 +356,8 @@ def _encoding(data: bytes, path: Path) -> str:
         if data[1:64:2].count(0) > 16 or data[0:64:2].count(0) > 16:
             return "utf-16-le" if data[1:64:2].count(0) > 16 else "utf-16-be"
         raise DataError(
-            f"'{path}' holds NUL bytes, so it is not a text file. Veilmark reads CSV and Parquet "
-            "(files ending in .parquet); export the table as one of these."
+            f"'{path}' contains NUL bytes, so it is not a text file. Veilmark reads CSV and Parquet (files ending "
+            "in .parquet); export the table as one of these."
         )
     try:
         codecs.getincrementaldecoder("utf-8")().decode(data)
@@ -396,8 +399,8 @@ def _known(encoding: str, path: Path) -> str:
         codecs.getincrementaldecoder(name)
     except (LookupError, UnicodeError):
         raise DataError(
-            f"'{encoding}' is not an encoding that Python knows, so '{path}' cannot be read. "
-            "Use a name such as utf-8, latin-1, cp1252 or utf-16."
+            f"'{encoding}' is not a known encoding, so '{path}' cannot be read. Use a name such as utf-8, "
+            "latin-1, cp1252 or utf-16."
         ) from None
     return "utf-8" if name == "utf-8-sig" else name
 
@@ -440,8 +443,8 @@ def check_columns(names: Sequence[str], path: Path | str) -> tuple[str, ...]:
         seen[name.lower()] = name
     if twice:
         raise DataError(
-            f"'{path}' has more than one column called {listing(twice)} (capital letters do not tell columns "
-            "apart). Rename or drop all but one."
+            f"'{path}' has more than one column called {listing(twice)} (upper and lower case count as the same). "
+            "Rename or drop all but one."
         )
     return tuple(names)
 
@@ -451,16 +454,16 @@ def check_alike(first: Path, head: CsvHead, file: Path, other: CsvHead) -> None:
     differ = [i for i, (a, b) in enumerate(zip_longest(head.columns, other.columns), 1) if a != b]
     if differ:
         raise DataError(
-            f"'{file}' does not have the same columns as '{first}': it has {len(other.columns)} against "
-            f"{len(head.columns)}, and {len(differ)} differ, the first in place {differ[0]}. Files that one pattern "
-            "names must have the same columns in one order, each with a first line of column names."
+            f"'{file}' does not have the same columns as '{first}': it has {len(other.columns)} columns instead "
+            f"of {len(head.columns)}, and {len(differ)} differ, first at position {differ[0]}. All files of a "
+            "pattern must have the same columns in the same order, each with a first line of column names."
         )
     for name, what in WRITTEN.items():
         a, b = getattr(head, name), getattr(other, name)
         if a != b:
             raise DataError(
-                f"'{file}' is not written as '{first}' is: {what} is {b!r} against {a!r}. Files that one pattern names "
-                "must be written alike. Export them again in one form."
+                f"'{file}' differs in format from '{first}': {what} is {b!r} instead of {a!r}. All files of a "
+                "pattern must have the same format. Export them again in one format."
             )
 
 
@@ -477,8 +480,8 @@ def check_types(first: Path, schema: pa.Schema, file: Path, other: pa.Schema) ->
     missing = [name for name in schema.names if name not in other.names]
     if missing:
         raise DataError(
-            f"'{file}' lacks {listing(missing)} among its columns, which '{first}' has. Files that one pattern names "
-            "must have the same columns."
+            f"'{file}' has no column {listing(missing)}, but '{first}' has. All files of a pattern must have the "
+            "same columns."
         )
     for field in schema:
         kind = other.field(field.name).type
@@ -488,8 +491,8 @@ def check_types(first: Path, schema: pa.Schema, file: Path, other: pa.Schema) ->
 
 def types_differ(column: str, file: str, kind: str, wanted: str) -> DataError:
     return DataError(
-        f"Column '{column}' of '{file}' has the type {kind}, which does not fit the type {wanted} that it has in the "
-        "first file of the pattern. Write it with one type in all of them."
+        f"Column '{column}' of '{file}' has the type {kind}, which does not fit its type {wanted} in the first "
+        "file of the pattern. Use the same type in all files."
     )
 
 

@@ -58,8 +58,8 @@ def _as_table(data: Any) -> pa.Table:
     if hasattr(data, "__arrow_c_stream__"):
         return pa.table(data)
     raise DataError(
-        f"A {type(data).__name__} is not a table veilmark knows. Give a path, a pandas, polars or Arrow frame, or a "
-        "DuckDB relation."
+        f"A {type(data).__name__} is not a table that veilmark can read. Give a path, a pandas, polars or Arrow "
+        "frame, or a DuckDB relation."
     )
 
 

@@ -123,7 +123,9 @@ class Postgres:
         are to be joined with the source, copied into a temporary table."""
         if isinstance(source, PostgresTable):
             if source.url != self._url:
-                raise OptionError(f"'{source}' is in another database than the study's source. Copy it there.")
+                raise OptionError(
+                    f"'{source}' is in a different database from the study's source. Copy it to that database."
+                )
             return StoredTable(self, source.table)
         if isinstance(source, str) and source.startswith(TABLE_PREFIX):
             return StoredTable(self, source.removeprefix(TABLE_PREFIX))
@@ -377,9 +379,9 @@ class PgTable:
         """Databases and files write the same number with other digits, so that it would have other pseudonyms."""
         if floats:
             raise OptionError(
-                f"Column '{floats[0]}' of '{self.label}' holds floating-point numbers, which PostgreSQL writes otherwise "
-                "than other engines: its pseudonyms would not be the same everywhere. Give veilmark a view that has the "
-                "column as text or as whole numbers."
+                f"Column '{floats[0]}' of '{self.label}' holds floating-point numbers, which PostgreSQL formats "
+                "differently from other engines. Its pseudonyms would differ between engines. Use a view that "
+                "has the column as text or as whole numbers."
             )
 
     def _kinds(self, columns: Sequence[str]) -> dict[str, str]:
@@ -413,8 +415,8 @@ class StoredTable(PgTable):
         )
         close = did_you_mean(self.label, [name for (name,) in there])
         return DataError(
-            f"There is no table '{self.label}' in {engine.session.place}, or you may not see it.{close} Write "
-            "schema.table where it is not in your search path."
+            f"There is no table '{self.label}' in {engine.session.place}, or you do not have permission to see "
+            f"it.{close} If it is not in your search path, write schema.table."
         )
 
 
@@ -439,8 +441,8 @@ class CopiedTable(PgTable):
         long = [name for name in names if len(name.encode()) > LONGEST_NAME]
         if long:
             raise DataError(
-                f"The column '{long[0]}' of '{self.label}' has a name of more than {LONGEST_NAME} bytes, which the "
-                "database would cut. Rename it, or leave it out."
+                f"The column '{long[0]}' of '{self.label}' has a name of more than {LONGEST_NAME} bytes, which "
+                "the database would truncate. Rename it, or leave it out."
             )
 
     def _stream(self, statement: str) -> Iterator[pa.RecordBatch]:

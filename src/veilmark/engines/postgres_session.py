@@ -205,8 +205,9 @@ def place(url: str) -> str:
         split = True
     if split:
         raise OptionError(
-            "The database's address cannot be read. Write it as postgresql://user@host:port/database, what is special in "
-            "it as %-codes, or name an environment variable that has it: url: env:DATABASE_URL."
+            "The database's address cannot be read. Write it as postgresql://user@host:port/database, with "
+            "special characters as % codes, or name an environment variable that contains it: url: "
+            "env:DATABASE_URL."
         )
     name = given.get("dbname") or given.get("user") or "default"
     return f"the database '{name}'" + (f" on {given['host']}" if given.get("host") else "")
@@ -222,7 +223,7 @@ def _psycopg() -> Any:
         import psycopg
     except ImportError:
         raise OptionError(
-            "Tables in PostgreSQL are read with the package psycopg: pip install 'veilmark[postgres]'."
+            "Tables in PostgreSQL need the package psycopg. Install it: pip install 'veilmark[postgres]'."
         ) from None
     return psycopg
 
@@ -235,8 +236,8 @@ def _connect(url: str, where: str) -> Connection:
         connection: Connection = psycopg.connect(url, autocommit=True, **more)
     except psycopg.Error as error:
         raise OptionError(
-            f"Veilmark cannot connect to {where}: {_reason(error)}. Check the address, the user and the password, and "
-            "that the server runs and can be reached from here."
+            f"Veilmark cannot connect to {where}: {_reason(error)}. Check the address, the user, the password and "
+            "the network, and that the server is running."
         ) from None
     if connection.info.server_version < OLDEST * 10_000:
         version = connection.info.server_version // 10_000
@@ -249,7 +250,7 @@ def _reason(error: Exception) -> str:
     """The last thing that libpq says of a failed connection, which has no password in it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if "failed" in line or "FATAL" in line]
-    return (told or lines or ["no reason is given"])[0].rstrip(".")
+    return (told or lines or ["the database gave no reason"])[0].rstrip(".")
 
 
 # --- COPY ------------------------------------------------------------------------------------------------------
@@ -328,8 +329,8 @@ def _parse(block: bytes, schema: pa.Schema, label: str) -> Iterator[pa.RecordBat
         )
     except pa.ArrowException:
         raise DataError(
-            f"A value in '{label}' does not fit the type that its column has, or is not UTF-8. Give veilmark a view with "
-            "such columns as text."
+            f"A value in '{label}' does not fit the type of its column, or is not UTF-8. Use a view that has such "
+            "columns as text."
         ) from None
     yield from table.rename_columns(schema.names).to_batches()
 
@@ -366,36 +367,42 @@ def _explain(error: psycopg.Error, label: str, where: str, lost: bool) -> Veilma
     # A snapshot is gone with the session that exported it.
     if lost or code.startswith(("57P", "08")) or (code in ("22023", "42704") and "snapshot" in said):
         return VeilmarkError(
-            f"The connection to {where} was lost half-way. What was begun there is gone with it, and nothing was written "
-            "here. Try again when the server is up."
+            f"The connection to {where} was lost. The work there was rolled back, and no file was written here. "
+            "Try again when the server is up."
         )
     if (code in ("42501", "25006") and "create temporary" in said) or (code == "25006" and not label):
         return OptionError(
-            f"Veilmark keeps what it joins with the source in temporary tables of {where}, and may not make them: {said}. "
-            "Ask for it (GRANT TEMPORARY ON DATABASE …), and use a primary server, not a standby."
+            f"Veilmark needs temporary tables in {where}, but has no permission to create them: {said}. Ask for "
+            "the permission (GRANT TEMPORARY ON DATABASE …), and use a primary server, not a standby."
         )
     if code == "42501":
-        return DataError(f"The database does not let you read {table}: {said}. Ask for it (GRANT SELECT ON …).")
+        return DataError(
+            f"The database does not let you read {table}: {said}. Ask for the permission (GRANT SELECT ON …)."
+        )
     if code == "25006":
-        return DataError(f"Reading {table} would write to the database: {said}. Veilmark reads only; mend the view.")
+        return DataError(f"Reading {table} would write to the database: {said}. Veilmark only reads. Correct the view.")
     if code == "57014":
         return VeilmarkError(f"{where.capitalize()} stopped the work: {said}. Ask for a longer statement_timeout.")
     if code == "55P03":
         return VeilmarkError(
-            f"Another session changes {table}, or waits to (ALTER TABLE, TRUNCATE, VACUUM FULL …), and {where} lets "
-            "nobody read it meanwhile. Try again when that is done; lock_timeout says how long veilmark waits for it."
+            f"{table} is locked in {where}: another session changes it, or waits to change it (ALTER TABLE, "
+            "TRUNCATE, VACUUM FULL …). Try again later, or set a longer lock_timeout."
         )
     if code.startswith("53"):
-        return VeilmarkError(f"{where.capitalize()} has not enough for this: {said}. Try again when it has more.")
+        return VeilmarkError(
+            f"{where.capitalize()} has too few resources for this: {said}. Try again when more are free."
+        )
     if code in ("22021", "22P05"):
         return DataError(
-            "A text holds a NUL byte (\\0) or what is no UTF-8, which the database does not take. Mend it."
+            "A text contains a NUL byte (\\0) or invalid UTF-8, which the database does not accept. Correct it."
         )
     if code.startswith("22"):
-        return DataError(f"A value in {table} does not fit the type that it is read as. Give its column as text.")
+        return DataError(
+            f"A value in {table} does not fit the type of its column. Use a view that has the column as text."
+        )
     if code.startswith("42"):
         return DataError(f"Reading {table} in {where} failed: {said}.")
     return DataError(
-        f"Reading {table} in {where} failed: {f'SQLSTATE {code}' if code else type(error).__name__}. What the database "
-        "says of it may hold values, and is not repeated: read the table with psql to see it."
+        f"Reading {table} in {where} failed: {f'SQLSTATE {code}' if code else type(error).__name__}. The "
+        "database's own message may contain values and is not shown. Read the table with psql to see it."
     )

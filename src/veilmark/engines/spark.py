@@ -264,8 +264,8 @@ class Spark:
             parts = sorted(folder.glob("part-*.parquet"))
             if not parts:
                 raise VeilmarkError(
-                    f"Spark wrote its part of '{label}', and it cannot be seen from here: the folder is not shared between "
-                    "this machine and Spark's. Write to a folder that both have, or run veilmark on Spark's machine."
+                    f"Spark wrote its part of '{label}', but this machine does not see it: the folder is not "
+                    "shared with Spark's machine. Write to a shared folder, or run veilmark on Spark's machine."
                 )
             for other in set(folder.iterdir()) - set(parts):
                 other.unlink()
@@ -325,23 +325,26 @@ def explain(error: Exception, label: str) -> VeilmarkError:
     text, kind = _text(error), _condition(error)
     if is_lost(error):
         return VeilmarkError(
-            f"The connection to Spark was lost while it worked on '{label}', and nothing was published. See why Spark ended "
-            "(its memory is a usual cause), and try again."
+            f"The connection to Spark was lost while it worked on '{label}'. Nothing was published. Find out why "
+            "Spark ended (often because of memory), and try again."
         )
     if any(mark in text for mark in NO_MEMORY):
         return VeilmarkError(
-            f"Spark ran out of memory with '{label}'. Give it more ({param('memory')}, or spark.driver.memory and "
-            "spark.executor.memory of the session), or let the driver hold fewer classes (most_classes in the study)."
+            f"Spark ran out of memory while it worked on '{label}'. Give it more ({param('memory')}, or "
+            "spark.driver.memory and spark.executor.memory of the session), or let the driver hold fewer classes "
+            "(most_classes in the study)."
         )
     if any(mark in text for mark in MALFORMED):
         return DataError(
-            f"'{label}' has a line that is not written as the first one is: another number of fields, or a quote that is "
-            "not closed. Mend it, or write the table as Parquet."
+            f"'{label}' has a line that does not match the first one: it has a different number of fields, or an "
+            "unclosed quote. Correct it, or write the table as Parquet."
         )
     if "PATH_NOT_FOUND" in text or "TABLE_OR_VIEW_NOT_FOUND" in text:
-        return DataError(f"Spark sees no '{label}'. Check its name, and that Spark's machines have it.")
+        return DataError(f"Spark does not find '{label}'. Check its name, and that Spark's machines have it.")
     if "AccessControl" in text or "Permission denied" in text or "PERMISSION" in kind or "AccessDenied" in text:
-        return DataError(f"Spark may not read '{label}'. Ask for the permission, or run Spark as somebody who has it.")
+        return DataError(
+            f"Spark has no permission to read '{label}'. Ask for the permission, or run Spark as a user who has it."
+        )
     if "FileNotFound" in text or "FILE_NOT_EXIST" in text:
         return DataError(f"'{label}' changed while it was being read. Try again when nobody writes to it.")
     return DataError(f"Spark could not work on '{label}': {kind}. Its log says more.")

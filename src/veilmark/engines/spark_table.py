@@ -179,9 +179,10 @@ class SparkTable:
         several = int(self._run(f"SELECT count(*) FROM ({statement}) AS w").column(0)[0].as_py())
         if several > most:
             raise OptionError(
-                f"In '{self.label}', persons with several combinations of the quasi-identifiers have {several:,} of them, "
-                f"and the driver holds {most:,} at most. Give each person one value (a view that keeps the latest, say), or "
-                "raise most_classes in the study's source, where the driver has some 200 bytes of memory for each."
+                f"In '{self.label}', persons with several combinations of the quasi-identifiers have {several:,} "
+                f"of them, but the driver holds at most {most:,}. Give each person one value (for example by a "
+                "view that keeps the latest), or raise most_classes in the study's source. Each class needs "
+                "about 200 bytes of the driver's memory."
             )
 
     def check_size(self, columns: Sequence[str]) -> None:
@@ -196,9 +197,10 @@ class SparkTable:
         about = self.estimate([", ".join(map(self.engine.dialect.name, columns))])[0]
         if about > most:
             raise TooManyClassesError(
-                f"'{self.label}' has about {about:,} different combinations of {', '.join(columns)}, and the driver holds "
-                f"{most:,} at most. OLA begins at higher levels by itself; for all else take fewer or coarser columns, or "
-                "raise most_classes in the study's source, where the driver has some 200 bytes of memory for each."
+                f"'{self.label}' has about {about:,} different combinations of {', '.join(columns)}, but the "
+                f"driver holds at most {most:,}. OLA then starts at higher levels by itself. Other commands need "
+                "fewer or coarser columns, or a higher most_classes in the study's source. Each class needs "
+                "about 200 bytes of the driver's memory."
             )
 
     def estimate(self, lists: Sequence[str], table: str | None = None) -> list[int]:
@@ -234,8 +236,8 @@ class SparkTable:
         """The table is what it was when its classes were counted."""
         if self._digest is not None and self._sums(self._digest[0]) != self._digest[1]:
             raise DataError(
-                f"'{self.label}' changed while veilmark worked on it, so that nothing was published. Try again when nobody "
-                "writes to it."
+                f"'{self.label}' changed while veilmark worked on it, so nothing was published. Try again when "
+                "nobody writes to it."
             )
 
     # Rows.
@@ -288,8 +290,8 @@ class SparkTable:
         for column in pseudonyms.columns if pseudonyms else ():
             if types[column] in ("float", "double", "timestamp"):
                 raise OptionError(
-                    f"'{column}' is of the type {types[column]}, which Spark writes otherwise than other engines, so that "
-                    "its pseudonyms would differ from theirs. Give it as text."
+                    f"'{column}' is of the type {types[column]}, which Spark formats differently from other "
+                    "engines. Its pseudonyms would differ between engines. Convert the column to text."
                 )
         maps = {}
         for i, c in enumerate(recoding.columns):

@@ -52,7 +52,7 @@ def _explained() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        full = "the disk is full" if error.errno == errno.ENOSPC else "the disk or folder does not take it"
+        full = "the disk is full" if error.errno == errno.ENOSPC else "the disk or the folder refuses the file"
         raise OutputError(f"The release cannot be written: {full}. Free space, or write elsewhere.") from None
     except pa.ArrowNotImplementedError as error:
         raise OutputError(

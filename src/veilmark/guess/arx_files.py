@@ -48,7 +48,7 @@ class Coverage:
     @property
     def why_not(self) -> str:
         """Why the file is not used; no value of the data is in it."""
-        return self.fault or f"it has {self.covered:,} of the {many(self.values, 'value')}, too few to be this column's"
+        return self.fault or f"it has only {self.covered:,} of the {many(self.values, 'value')} of this column"
 
     @property
     def lacking(self) -> str:
@@ -74,7 +74,7 @@ def coverage(file: Path, domain: Domain, column: str) -> Coverage:
     try:
         levels = resolve(parse_spec({"file": str(file), "others": "*"}), domain, column)
     except HierarchyError:
-        return Coverage(fault="it is not a hierarchy in ARX's form")
+        return Coverage(fault="it is not a hierarchy in the ARX format")
     present = np.asarray(domain.text.is_valid())
     try:
         resolve(parse_spec({"file": str(file)}), domain, column)

@@ -134,7 +134,7 @@ def judge(column: str, found: Candidates, sample: Sequence[str] = ()) -> Codes:
     texts, doubts = dict(found.texts), []
     if texts and "country" in phrases_of(tokens_of(column)) and sample and all(map(TWO_LETTERS.fullmatch, sample)):
         texts.pop("NA", None)
-        doubts.append("NA is not proposed as missing, because it is Namibia among codes of countries")
+        doubts.append("NA is not proposed as missing, because it is the country code of Namibia")
     negatives = dict(found.negatives)
     if negatives and (why := _plain_number(column, found)):
         if sum(negatives.values()) > found.other_negatives:
@@ -151,7 +151,7 @@ def _plain_number(column: str, found: Candidates) -> str | None:
     if found.other_negatives:
         return "other values are negative too"
     if set(tokens_of(column)) & SIGNED:
-        return "the name is that of a number that may be negative"
+        return "numbers with this name can be negative"
     if found.largest is None or found.largest < 0:
         return "there are no other numbers"
     if found.largest == -lowest or found.largest <= 1:

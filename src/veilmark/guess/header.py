@@ -31,8 +31,8 @@ def check_header(rows: Sequence[Sequence[str]], label: str) -> None:
     values = [_is_value(name.strip(), column, counted) for name, column in zip(names, columns, strict=True)]
     if sum(values) * 2 >= len(names):
         raise NoHeaderError(
-            f"'{label}' seems to have no column names: {sum(values)} of the {len(names)} entries of its first line look "
-            "like the values below them. Add a first line with a name for each column."
+            f"'{label}' seems to have no column names: {sum(values)} of the {len(names)} entries in its first "
+            "line look like values. Add a first line with a name for each column."
         )
 
 

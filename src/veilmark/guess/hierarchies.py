@@ -16,7 +16,7 @@ PLAIN_VALUES = 20
 """So many whole numbers need no intervals."""
 
 LONGEST_MASK = 12
-NO_HIERARCHY = "no hierarchy is known for so many values; write one, or they can only be kept or hidden"
+NO_HIERARCHY = "it has many values and no hierarchy, so they can only be kept or replaced by *; add a hierarchy"
 OLDEST = 130
 TWO_DIGITS = "years have two digits: 69 to 99 are read as 1969 to 1999, 00 to 68 as 2000 to 2068"
 
@@ -26,7 +26,7 @@ def of_topic(topic: words.Topic, facts: Facts) -> Warned:
     postal = topic is words.POSTAL
     hierarchy, warnings = _mask(facts) if postal else intervals(facts, topic.widths, topic.ordered)
     if topic is words.AGE and (facts.low < 0 or facts.high > OLDEST):
-        warnings += ("not all are ages in years: codes for missing ones, or another unit",)
+        warnings += ("some values are not ages in years; check for missing-value codes or another unit",)
     if not hierarchy and topic is not words.DATE and facts.distinct > FEW_VALUES:
         warnings += (NO_HIERARCHY,)
     return hierarchy, warnings
@@ -36,8 +36,8 @@ def dates(facts: Facts) -> Warned:
     formats = facts.shape.formats
     form = {} if formats == (ISO_DAY,) else {"format": formats[0] if len(formats) == 1 else list(formats)}
     hierarchy, warnings = _tolerant(facts, {"dates": ["month", "year", "decade"], **form})
-    mixed = (f"dates are written in {len(formats)} forms; level 0 keeps each as it is",) if len(formats) > 1 else ()
-    swapped = ("day and month may be the other way round; check the format",) if facts.shape.doubtful else ()
+    mixed = (f"dates are written in {len(formats)} forms; level 0 keeps each unchanged",) if len(formats) > 1 else ()
+    swapped = ("day and month may be swapped; check the format",) if facts.shape.doubtful else ()
     short = (TWO_DIGITS,) if any(form.endswith("%y") for form in formats) else ()
     return hierarchy, warnings + mixed + swapped + short
 
@@ -47,7 +47,7 @@ def _mask(facts: Facts) -> Warned:
     if not 0 < facts.longest <= LONGEST_MASK:
         return None, ()
     lost = facts.shape.numeric and facts.shortest < facts.longest
-    return {"mask": facts.longest}, ("the lengths differ: leading zeros may be lost",) if lost else ()
+    return {"mask": facts.longest}, ("the lengths differ; leading zeros may be lost",) if lost else ()
 
 
 def intervals(facts: Facts, widths: Sequence[float] = (), ordered: bool = True) -> Warned:
@@ -71,5 +71,5 @@ def _tolerant(facts: Facts, hierarchy: Hierarchy) -> tuple[Hierarchy, tuple[str,
     """The hierarchy, in which values that are not of the column's shape become `*`, and a word about them."""
     if not facts.misfits:
         return hierarchy, ()
-    odd = f"{many(facts.misfits, 'record')} with another kind of value, which becomes * at once"
+    odd = f"{many(facts.misfits, 'record')} with another kind of value, which becomes * at level 1"
     return hierarchy | {"others": "*"}, (odd,)

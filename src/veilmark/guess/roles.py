@@ -69,11 +69,11 @@ def guess_columns(table: DuckTable, data: Path | None = None) -> list[Guess]:
 
 def _guess(column: str, facts: Facts | None, person: Facts | None) -> Guess:
     if facts is None:
-        flatten = "veilmark compares plain values; flatten the column to give it a role"
+        flatten = "veilmark only compares plain values; flatten the column before you give it a role"
         return Guess(column, "other", None, "lists, records or bytes", (flatten,), usable=False)
     guess = _person(facts) if facts is person else next(guess for rule in _RULES if (guess := rule(facts)))
     codes = facts.codes
-    taken = f"taken as missing: {', '.join(codes.found)}, in {many(codes.records, 'record')}"
+    taken = f"treated as missing: {', '.join(codes.found)}, in {many(codes.records, 'record')}"
     warnings = [*([taken] if codes.found else []), *([codes.doubt] if codes.doubt else [])]
     return replace(guess.warned(*warnings), missing=codes.found)
 
@@ -96,7 +96,7 @@ def _with_file(guess: Guess, files: Sequence[HierarchyFile], table: DuckTable) -
         hierarchy={"file": str(chosen.path), **({} if cover.all else {"others": "*"})},
         reason=f"{guess.reason}; hierarchy from {name}",
     )
-    foreign = [] if chosen.own else [f"{name} is named like another table; see whether its labels suit this one"]
+    foreign = [] if chosen.own else [f"{name} is named after another table; check that its labels fit this one"]
     return made.warned(*foreign, *([] if cover.all else [cover.lacking]))
 
 
@@ -108,9 +108,11 @@ def _with_fold(found: list[Guess], facts: Mapping[str, Facts], table: DuckTable)
     if person is None or not varies:
         return found
     fold = fold_by({column: facts[column].shape for column in varies}, varies)
-    counts = f"their latest record by {fold['latest']} counts" if isinstance(fold, dict) else "the commonest counts"
+    counts = (
+        f"the latest record by {fold['latest']} counts" if isinstance(fold, dict) else "the most frequent value counts"
+    )
     most = f"up to {many(max(varies.values()), 'person')} have several values of {listing(list(varies))}"
-    folded = replace(person, fold=fold).warned(f"{most}; where methods need one row a person, {counts} (fold)")
+    folded = replace(person, fold=fold).warned(f"{most}; in methods that need one row per person, {counts} (fold)")
     return [folded if guess is person else guess for guess in found]
 
 
@@ -131,7 +133,7 @@ def _made(facts: Facts, role: str, reason: str, hierarchy: Hierarchy | None = No
 
 def _person(facts: Facts) -> Guess:
     reason = f"an id that repeats: {facts}, about {facts.present / facts.distinct:.1f} records a person"
-    gaps = f"empty in {many(facts.missing, 'record')}, and `measure` must know whose each is"
+    gaps = f"empty in {many(facts.missing, 'record')}; `measure` needs the person of each record"
     return _made(facts, "person", reason, None, *([gaps] if facts.missing else []))
 
 
@@ -170,7 +172,7 @@ def _id(facts: Facts) -> Guess | None:
     if not id_rank(facts) or facts.shape == DECIMAL:
         return None
     if facts.unique:
-        return _made(facts, "direct", f"an id that is unique: {facts}, one record a person")
+        return _made(facts, "direct", f"an id that is unique: {facts}, one record per person")
     if facts.few or not facts.enough:
         return None
     return _made(facts, "direct", f"an id that repeats: {facts}; a key to another table or to persons")
@@ -212,7 +214,7 @@ def _unique(facts: Facts) -> Guess | None:
     if facts.textual and facts.nearly_unique:
         return _made(facts, "direct", f"nearly unique text: {facts}")
     if facts.shape == INTEGER and facts.enough and facts.unique and not facts.missing:
-        reason = f"a different whole number in every record: {facts}"
+        reason = f"a whole number that differs in every record: {facts}"
         return _made(facts, "direct", reason, None, "if it is a measurement, its role is other or sensitive")
     return None
 
@@ -231,7 +233,7 @@ def _text(facts: Facts) -> Guess | None:
         return None
     if facts.longest >= LONG_TEXT:
         return _made(facts, "direct", f"long texts: {facts}", None, "long texts may name persons")
-    reason = f"texts of which nothing is known: {facts}"
+    reason = f"text with no known meaning: {facts}"
     return _made(facts, "quasi", reason, None, hierarchies.NO_HIERARCHY, *_singles_out(facts))
 
 
@@ -239,10 +241,10 @@ def _other(facts: Facts) -> Guess:
     if not facts.present:
         return _made(facts, "other", f"no values: {many(facts.records, 'record')}, all missing")
     if facts.distinct == 1 and facts.present > 1:
-        return _made(facts, "other", f"the same in all records: {facts}")
+        return _made(facts, "other", f"the same value in all records: {facts}")
     measure = facts.shape == DECIMAL or (facts.shape == INTEGER and facts.phrases & words.MEASURES)
-    reason = "a measurement" if measure else "nothing known by its name or values"
-    warnings = () if facts.enough else ("too few records to judge by the values",)
+    reason = "a measurement" if measure else "neither its name nor its values are recognized"
+    warnings = () if facts.enough else ("too few records to judge its values",)
     return _made(facts, "other", f"{reason}: {facts}", None, *warnings)
 
 

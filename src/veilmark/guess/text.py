@@ -12,20 +12,21 @@ import yaml
 from veilmark.guess.roles import Guess
 
 _HEADER = """\
-# Made by `veilmark init`. Every role below is a guess from a column's name and values; the comment says why.
+# Made by `veilmark init`. Each role is a guess from the column's name and values; the comment gives the reason.
 # Review each role and correct any that is wrong. Then run `veilmark measure` on this file. For `veilmark score`, give
 # each sensitive attribute weights, such as weights: {Flu: 0.1, HIV: 0.9, default: 0.2}.
 #
-#   direct     names a person; left out of what is published
-#   quasi      others may know it of a person; made coarser, level by level of its hierarchy
-#   sensitive  what nobody should learn of a person
-#   other      published as it is
-#   missing    codes that mean: no value
-#   fold       which value counts where a person's records differ; for methods and attacks on one row a person"""
+#   direct     identifies a person; not published
+#   quasi      others may know it about a person; generalized, level by level of its hierarchy
+#   sensitive  nobody should learn it about a person
+#   other      published unchanged
+#   missing    codes that mean "no value"
+#   fold       which value counts if a person's records differ; for methods and attacks with one row per person"""
 _HINTS = {
-    "quasi": "No quasi-identifier was recognized. Give the role quasi to what others may know of a person.",
-    "sensitive": "No sensitive column was recognized. Without one, only k is measured, and nothing can be attacked. Give "
-    "the role sensitive to what nobody should learn of a person.",
+    "quasi": "No quasi-identifier was recognized. Give the role quasi to each column that others may know about a "
+    "person.",
+    "sensitive": "No sensitive column was recognized. Without one, only k is measured, and no attack can be "
+    "tried. Give the role sensitive to each column that nobody should learn about a person.",
 }
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")

@@ -92,15 +92,15 @@ DATE = Topic(
         date dt datetime timestamp dob dateofbirth birthdate birthday datum geburtsdatum geburtstag naissance fecha
         nacimiento
     """),
-    note="the form of the dates was not recognized, so that they can only be kept or hidden. Write them alike, such as "
-    "2024-03-05, and run init again, or add a hierarchy with their format",
+    note="the date format was not recognized, so the dates can only be kept or replaced by *. Write them in one "
+    "format, such as 2024-03-05, and run init again, or add a hierarchy with their format",
 )
 COORDINATE = Topic(
     "a coordinate",
     "quasi",
     words_of("lat lon lng latitude longitude gps"),
     (0.01, 0.1, 1),
-    note="exact coordinates lead to a home",
+    note="exact coordinates can identify a home",
 )
 POSTAL = Topic(
     "a postal code",
@@ -117,7 +117,7 @@ PLACE = Topic(
     """),
 )
 
-_KNOWN = "others often know it; make it sensitive where it must not be learned"
+_KNOWN = "others often know it; make it sensitive if nobody must learn it"
 DEMOGRAPHY = (
     Topic("a sex or gender", "quasi", words_of("sex gender geschlecht sexe sexo genero")),
     Topic(

@@ -74,11 +74,11 @@ def _rows(text: str, where: str) -> list[list[str]]:
             rows.append(row)
             if len(row) != len(rows[0]):
                 raise HierarchyError(
-                    f"{where}, line {reader.line_num}: '{row[0]}' has {len(row) - 1} levels above it, but "
-                    f"the first line has {len(rows[0]) - 1}. Give every value as many."
+                    f"{where}, line {reader.line_num}: '{row[0]}' has {len(row) - 1} levels above it, but the "
+                    f"first line has {len(rows[0]) - 1}. Give every value the same number of levels."
                 )
     except csv.Error as problem:
-        raise HierarchyError(f"{where}, line {reader.line_num}: {problem}. Check the quotes there.") from None
+        raise HierarchyError(f"{where}, line {reader.line_num}: {problem}. Check the quotes in that line.") from None
     return rows
 
 

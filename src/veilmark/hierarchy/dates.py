@@ -22,8 +22,8 @@ def date_levels(spec: DateSpec, domain: Domain, column: str) -> list[Level]:
     covered = np.asarray(days.is_valid())
     if spec.others is None:
         form = " or ".join(spec.formats) or "2024-03-05 or 2024-03-05 10:11:12"
-        fault = f"Column '{column}' has a hierarchy of dates, but these are not dates of the form {form}:"
-        check_covered(domain.text, covered, fault, f"Correct them, set format to theirs, {OFFER}")
+        fault = f"Column '{column}' has a hierarchy of dates, but these values are not dates in the format {form}:"
+        check_covered(domain.text, covered, fault, f"Correct them, set format to the right one, {OFFER}")
     coded = days.drop_null().dictionary_encode()
     iso, codes = pc.cast(coded.dictionary, pa.string()), coded.indices.to_numpy()
     return [spread(level_of(_unit(iso, unit), codes), covered, domain.text) for unit in spec.dates]

@@ -50,9 +50,9 @@ def icd9_levels(spec: BuiltinSpec, domain: Domain, column: str) -> list[Level]:
     categories = _categories(domain.text)
     covered = np.asarray(categories.is_valid())
     if spec.others is None:
-        fault = f"Column '{column}' is to hold ICD-9 codes, and these values are none:"
+        fault = f"Column '{column}' has an ICD-9 hierarchy, but these values are not ICD-9 codes:"
         check_covered(
-            domain.text, covered, fault, f"Mend them, declare codes for missing values (missing: [-1]), {OFFER}"
+            domain.text, covered, fault, f"Correct them, declare codes for missing values (missing: [-1]), {OFFER}"
         )
     found = categories.drop_null()
     rows = np.arange(len(found))

@@ -19,8 +19,8 @@ def interval_levels(spec: IntervalSpec, domain: Domain, column: str) -> list[Lev
     with np.errstate(over="ignore"):
         covered = np.abs(numbers) * 10.0**grid.digits < EXACT
     if spec.others is None:
-        fault = f"Column '{column}' has intervals, but these values are not numbers, or too large:"
-        remedy = f"Mend them, choose another kind of hierarchy, {OFFER}"
+        fault = f"Column '{column}' has intervals, but these values are not numbers, or are too large:"
+        remedy = f"Correct them, choose another kind of hierarchy, {OFFER}"
         check_covered(domain.text, covered, fault, remedy)
     numbers = numbers[covered]
     whole = grid.digits == 0 and bool((numbers == np.rint(numbers)).all())

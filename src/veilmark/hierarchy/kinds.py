@@ -69,4 +69,4 @@ def _fill(init: Any, **content: Any) -> None:
     except ValidationError as problem:
         fault = problem.errors()[0]
         said = fault["msg"].removeprefix("Value error, ").rstrip(".")
-        raise HierarchyError(f"{problem.title} does not take {fault['input']!r}: {said}.") from None
+        raise HierarchyError(f"{problem.title} does not accept {fault['input']!r}: {said}.") from None

@@ -77,7 +77,7 @@ def _text_map(value: Any) -> Any:
 
 def _not_empty(items: tuple[Any, ...]) -> tuple[Any, ...]:
     if not items:
-        raise ValueError("The list is empty. Give it an item for each level.")
+        raise ValueError("The list is empty. Add an item for each level.")
     return items
 
 
@@ -106,10 +106,10 @@ class IntervalSpec(_Spec):
     @classmethod
     def _nested(cls, widths: tuple[int | float, ...]) -> tuple[int | float, ...]:
         if min(widths) <= 0:
-            raise ValueError(f"{min(widths)} is not a width: widths are more than 0.")
+            raise ValueError(f"{min(widths)} is not a width. A width must be above 0.")
         for fine, coarse in pairwise(widths):
             if coarse <= fine:
-                raise ValueError(f"{coarse} is not more than {fine}: give the widths from fine to coarse.")
+                raise ValueError(f"{coarse} is not above {fine}. List the widths from small to large.")
             if Fraction(str(coarse)) % Fraction(str(fine)):
                 raise ValueError(f"{coarse} is not a multiple of {fine}, the width before it.")
         return widths
@@ -118,7 +118,7 @@ class IntervalSpec(_Spec):
     def _exact(self) -> IntervalSpec:
         grid = grid_of(self)
         if grid.digits > 15 or max(abs(grid.offset), *grid.widths) >= EXACT:
-            raise ValueError("The widths and the offset have more than 15 digits between them. Use fewer.")
+            raise ValueError("The widths and the offset together need more than 15 digits. Use fewer.")
         return self
 
 
@@ -187,9 +187,9 @@ def _check_date_format(form: str) -> None:
     try:
         parsed = datetime.strptime(moment.strftime(form), form)
     except ValueError as problem:
-        raise ValueError(f"The date format '{form}' is not one of strptime's: {problem}.") from None
+        raise ValueError(f"The date format '{form}' is not a valid strptime format: {problem}.") from None
     if parsed.year != moment.year:
-        raise ValueError(f"The date format '{form}' holds no year. Add %Y.")
+        raise ValueError(f"The date format '{form}' has no year. Add %Y.")
 
 
 class FileSpec(_Spec):
@@ -240,7 +240,7 @@ def _check_keys(value: Any) -> Any:
         raise ValueError(f"A hierarchy is a mapping such as {{intervals: [5, 10]}}. The kinds are {_named([*KINDS])}.")
     kinds = [kind for kind in KINDS if kind in value]
     if len(kinds) > 1:
-        raise ValueError(f"A hierarchy is of one kind, and this is of {len(kinds)}: {_named(kinds)}. Keep one.")
+        raise ValueError(f"A hierarchy has one kind, but this one has {len(kinds)}: {_named(kinds)}. Keep one.")
     if not kinds:
         raise ValueError(_no_kind(value))
     _check_options(value, kinds[0])
@@ -257,8 +257,8 @@ def _check_options(value: Mapping[Any, Any], kind: str) -> None:
     options = [option for option in KINDS[kind].model_fields if option != kind]
     for key in value:
         if key != kind and key not in options:
-            known = f"What may stand beside it: {_named(options)}."
-            raise ValueError(f"'{key}' does not go with '{kind}'.{did_you_mean(key, options)} {known}")
+            known = f"Its options are {_named(options)}."
+            raise ValueError(f"'{key}' is not an option of '{kind}'.{did_you_mean(key, options)} {known}")
 
 
 HierarchySpec = Annotated[

@@ -108,7 +108,7 @@ class Measures(Charted):
         of = "" if self.persons is None else f" of {count(self.persons, 'person')}"
         unique = "1 is" if self.uniques == 1 else f"{self.uniques:,} are"
         said = (
-            f"{unique} unique" if self.uniques else f"every {who} shares its class with {self.k - 1:,} others or more"
+            f"{unique} unique" if self.uniques else f"every {who} shares its class with at least {self.k - 1:,} others"
         )
         headline = f"{count(self.records, 'record')}{of} in {count(self.classes, 'class')}. k = {self.k:,}: {said}."
         rows = [
@@ -240,8 +240,8 @@ def measure_risk(
         return base
     if population_size < everyone:
         raise OptionError(
-            f"A population of {population_size:,} is smaller than the {everyone:,} in the table. "
-            "Give the number of people the table was drawn from."
+            f"A population of {population_size:,} is smaller than the {everyone:,} in the table. Give the number "
+            "of people that the table was sampled from."
         )
     kept = everyone / population_size if everyone else 1.0
     sample = risk.summarize(risk.sample_risk(size, kept), size, threshold)
@@ -287,6 +287,7 @@ def rank_values(classes: ClassTable, name: str, order: list[str] | None) -> np.n
     unknown = [t for t in texts if t is not None and t not in place]
     if unknown:
         raise StudyError(
-            f"The order of '{name}' lacks the values {listing(unknown)}, which the data have. Add them to its order."
+            f"The order of '{name}' lacks the values {listing(unknown)}, which occur in the data. Add them to "
+            "its order."
         )
     return np.argsort(np.argsort([len(order) if t is None else place[t] for t in texts]))

@@ -162,7 +162,7 @@ class DeltaPresence(_Model):
 def _linked(classes: ClassTable, model: PrivacyModel) -> np.ndarray:
     """The people each class links to: not fewer than are in the class, whatever the population table says."""
     if classes.population is None:
-        raise OptionError(f"'{model}' is about a population, and none is given. Give one, or drop this model.")
+        raise OptionError(f"'{model}' needs a population, but none is given. Give one, or drop this model.")
     return np.maximum(classes.population, classes.size)
 
 
@@ -313,7 +313,9 @@ def _check_distance(attribute: str, how: Sensitive) -> None:
         raise OptionError(f"The distance of '{attribute}' must be one of {', '.join(known)}, not '{how.distance}'.")
     if not known[how.distance]:
         lacks = "an order" if how.distance == "ordered" else "a hierarchy"
-        raise OptionError(f"The {how.distance} distance of '{attribute}' needs {lacks}. Give one, or take equal.")
+        raise OptionError(
+            f"The {how.distance} distance of '{attribute}' needs {lacks}. Give one, or use the distance equal."
+        )
 
 
 @dataclass(frozen=True)
@@ -450,8 +452,9 @@ def check_attributes(models: Sequence[PrivacyModel], sensitive: Sequence[str]) -
         if model.attribute is not None and model.attribute not in sensitive:
             have = f"The sensitive ones are {listing(sensitive)}." if sensitive else "The study has none."
             raise OptionError(
-                f"'{model}' is asked for, but '{model.attribute}' is not a sensitive attribute. {have}"
-                f"{did_you_mean(model.attribute, sensitive)} Name one of them, or give it role: sensitive in the study."
+                f"'{model}' needs a sensitive attribute, but '{model.attribute}' is not one. "
+                f"{have}{did_you_mean(model.attribute, sensitive)} Name one of them, or give it role: sensitive "
+                "in the study."
             )
 
 

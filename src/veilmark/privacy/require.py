@@ -70,7 +70,8 @@ def _measured(measures: Measures, what: str) -> tuple[str, float]:
     if kind not in OF_ATTRIBUTE:
         known = [*OF_TABLE, *(f"{name}.ATTRIBUTE" for name in OF_ATTRIBUTE)]
         raise OptionError(
-            f"'{what}' cannot be required.{did_you_mean(kind, [*OF_TABLE, *OF_ATTRIBUTE])} Known: {', '.join(known)}."
+            f"'{what}' is not a measure that can be required.{did_you_mean(kind, [*OF_TABLE, *OF_ATTRIBUTE])} "
+            f"Known: {', '.join(known)}."
         )
     if attribute not in measures.attributes:
         raise OptionError(

@@ -62,7 +62,7 @@ class Revisit:
 
 
 def _consistency(ratio: float) -> str:
-    return f"Consistency ratio {ratio:.4f} ({'fine' if ratio <= 0.1 else 'too high'}: at most 0.10 is asked for)."
+    return f"Consistency ratio {ratio:.4f} ({'fine' if ratio <= 0.1 else 'too high'}: good is at most 0.10)."
 
 
 @dataclass(frozen=True)
@@ -313,8 +313,8 @@ def _check_attributes(attributes: PairwiseMatrix, values: Mapping[str, PairwiseM
     for name in attributes.names:
         if name not in values:
             raise WeightsError(
-                f"{attributes.source} weighs the attribute '{name}', but there is no matrix of its values."
-                f"{did_you_mean(name, values)} Give one, of a single value if need be."
+                f"{attributes.source} weighs the attribute '{name}', but there is no matrix of its "
+                f"values.{did_you_mean(name, values)} Add one, even if the attribute has a single value."
             )
     for name in values:
         if name not in attributes.names:
@@ -407,7 +407,7 @@ def _most_inconsistent(matrix: PairwiseMatrix, logs: Array) -> Revisit | None:
 def _warn_if_inconsistent(result: AhpResult, source: str) -> None:
     if result.consistency_ratio > ACCEPTABLE:
         warnings.warn(
-            f"{source} contradicts itself: its consistency ratio is {result.consistency_ratio:.3f}, over "
+            f"{source} is inconsistent: its consistency ratio is {result.consistency_ratio:.3f}, above "
             f"{ACCEPTABLE:.2f}. Revisit this judgement first: {result.revisit}.",
             VeilmarkWarning,
             stacklevel=3,
@@ -431,8 +431,9 @@ def _aligned(matrices: Sequence[PairwiseMatrix]) -> list[PairwiseMatrix]:
         odd = sorted(set(matrix.names) ^ set(names))
         if odd:
             raise WeightsError(
-                f"Expert {number} of the panel ({matrix.source}) judges other names than expert 1: "
-                f"{listing(odd)} in one only. Give all experts the same names, and leave cells empty."
+                f"Expert {number} of the panel ({matrix.source}) judges different names from expert 1: "
+                f"{listing(odd)} is in only one of them. Give all experts the same names; they may leave cells "
+                "empty."
             )
     return [matrix.aligned(names) for matrix in matrices]
 

@@ -38,7 +38,7 @@ class Usual:
 
     def compare(self, score: float, whose: str) -> str:
         """How far a score is above what is usual, in words."""
-        times = f"{self.times(score):,.1f} times the usual spread"
+        times = f"{self.times(score):,.1f} times the usual deviation"
         return f"score {_short(score)} is {times} above {whose} usual {_short(self.median)}"
 
 

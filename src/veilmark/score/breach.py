@@ -27,7 +27,7 @@ class Breach(Readable):
             ("share of the source's records", share(self.share_of_records, 2)),
             ("share of the source's tkl-Score", share(self.severity, 2)),
             ("records that are unique in their class", self.identifiable),
-            ("records whose sensitive values follow from the rest", self.certain),
+            ("records whose sensitive values can be derived from the others", self.certain),
         ]
         return Summary(f"{count(self.score.records, 'record')} leaked.", (Grid(("leak", "value"), rows),))
 

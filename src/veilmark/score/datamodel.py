@@ -230,7 +230,9 @@ def _check_scalars(document: Document) -> None:
         if scalar is None:
             raise WeightsError(f"{document.place(keys)}: it is empty. Fill it in, or remove the key.")
         if isinstance(scalar, bool):
-            raise WeightsError(f"{document.place(keys)}: {str(scalar).lower()} is no number. Write one, such as 0.5.")
+            raise WeightsError(
+                f"{document.place(keys)}: {str(scalar).lower()} is not a number. Write one, such as 0.5."
+            )
 
 
 # --- the tree and its inferences ---------------------------------------------------------------------------
@@ -293,7 +295,7 @@ def _own_inferences(branches: Sequence[_Branch], edges: Sequence[_Edge], source:
         target = _place(to, places, source)
         if target in own[start]:
             ends = f"from '{branches[start].node.name}' to '{branches[target].node.name}'"
-            raise WeightsError(f"{source}: the inference {ends} is given twice. Keep one of them.")
+            raise WeightsError(f"{source}: the inference {ends} occurs twice. Keep one of them.")
         own[start][target] = value
     return own
 
@@ -316,11 +318,11 @@ def _place(name: str, places: Mapping[str, list[int]], source: str) -> int:
         return found[0]
     if found:
         raise WeightsError(
-            f"{source}: an inference names '{name}', which {len(found)} concepts are called. "
-            "Give them different names ('attribute' can keep the column)."
+            f"{source}: an inference names '{name}', but {len(found)} concepts have this name. Give them "
+            "different names ('attribute' can keep the column)."
         )
     raise WeightsError(
-        f"{source}: an inference names '{name}', which is not in the tree.{did_you_mean(name, places)} "
+        f"{source}: an inference names '{name}', but the tree has no such concept.{did_you_mean(name, places)} "
         "Name a concept, or a single value as 'Disease=HIV'."
     )
 
@@ -382,6 +384,6 @@ def _targets_first(nodes: Sequence[Node], source: str) -> list[int]:
 def _raise_cycle(path: list[str], again: str, source: str) -> None:
     cycle = [*path[path.index(again) :], again]
     raise WeightsError(
-        f"{source}: the inferences go in a circle: {' → '.join(cycle)} (a value inherits those of "
-        "the concepts above it). A weight would depend on itself; remove one of them."
+        f"{source}: the inferences form a cycle: {' → '.join(cycle)} (a value inherits the inferences of the "
+        "concepts above it). A weight would depend on itself. Remove one of them."
     )

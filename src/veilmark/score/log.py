@@ -74,7 +74,7 @@ def ready_lines(stream: io.BufferedIOBase, most: int = BLOCK) -> Iterator[list[b
             yield from (lines[i : i + most] for i in range(0, len(lines), most))
             pieces, length = [rest], len(rest)
         elif length > LONGEST:
-            raise DataError("A line of the log is longer than 64 MB. A log has one JSON object a line.")
+            raise DataError("A line of the log is longer than 64 MB. Each line of a log is one JSON object.")
     if last := b"".join(pieces):
         yield [last]
 
@@ -86,13 +86,13 @@ def parse_query(line: bytes | str) -> Query:
     except (ValueError, RecursionError):
         content = None
     if type(content) is not dict:
-        raise NotJsonError(f"This is not a JSON object. A log has one on each line, such as {EXAMPLE}.")
+        raise NotJsonError(f"This is not a JSON object. Each line of a log is one, such as {EXAMPLE}.")
     user, time = content.get("user"), content.get("time")
     if user is None or user == "" or isinstance(user, list | dict):
-        raise DataError('There is no user. Each line says who asked: "user": "ann".')
+        raise DataError('The line has no user. Each line needs one: "user": "ann".')
     keys, rows = content.get("keys"), content.get("rows")
     if not isinstance(rows if keys is None else keys, list):
-        raise DataError('There is neither a list of "keys" nor one of "rows" that came back; an empty one is [].')
+        raise DataError('The line has neither "keys" nor "rows". Give one of them as a list; an empty result is [].')
     return Query(_printable(user), rows, keys, None if time is None else _printable(time))
 
 
@@ -218,7 +218,7 @@ class Source:
         tkl, counts = scorer.factors.tkl, scorer.cells.records
         records = int(counts.sum())
         if keys is not None and len(keys) < records:
-            nameless = f"{records - len(keys):,} records have no '{key}', so a log that gives keys cannot name them."
+            nameless = f"{records - len(keys):,} records have no '{key}', so a log with keys cannot refer to them."
             warnings.warn(nameless, VeilmarkWarning, stacklevel=2)
         codes = tuple(_Codes(domain) for domain in scorer.cells.domains)
         return cls(scorer.cells.columns, tkl, float((counts * tkl).sum()), records, scorer.index, codes, keys)
@@ -227,7 +227,7 @@ class Source:
         """The records of each result; all results are looked up at once."""
         for query in queries:
             if (query.rows is None) == (query.keys is None):
-                raise DataError("Give the keys of the returned records or their rows, one of the two.")
+                raise DataError("Give either the keys of the returned records or their rows, not both.")
         by_keys = self._by_keys([query.keys for query in queries if query.keys is not None])
         by_rows = self._by_rows([_row_list(query.rows) for query in queries if query.rows is not None])
         return [next(by_rows if query.keys is None else by_keys) for query in queries]
@@ -248,8 +248,8 @@ class Source:
                 codes[i] = code.of(list(map(itemgetter(name), rows)))
         except KeyError as error:
             raise DataError(
-                f"A returned row has no '{error.args[0]}'. A row has every quasi-identifier and sensitive attribute "
-                f"of the study ({', '.join(self.columns)}); one that is missing is null."
+                f"A returned row has no '{error.args[0]}'. Each row needs every quasi-identifier and sensitive "
+                f"attribute of the study ({', '.join(self.columns)}). Write null for a missing value."
             ) from None
         except (TypeError, ValueError, NotImplementedError):
             raise DataError("A returned row is not an object of names and plain values.") from None
@@ -261,7 +261,7 @@ class Source:
             return iter(())
         if self.keys is None:
             raise OptionError(
-                f"Results are given by keys, but no key column is known. Name it with {param('log_key')}, or "
+                f"The log contains keys, but the key column is not named. Name it with {param('log_key')}, or "
                 "name a person column in the study."
             )
         named = [_distinct_keys(keys) for keys in results]
@@ -349,9 +349,9 @@ class Strangers:
     """Warns, once for rows and once for keys, where nothing that they name is in the source."""
 
     def __init__(self, columns: Sequence[str]) -> None:
-        hint = f"Values are probably written differently in the source: compare {', '.join(columns)}."
+        hint = f"The values may be written differently in the source. Compare {', '.join(columns)}."
         other = (
-            f"Keys are probably written differently in the source, or are of another column: see {param('log_key')}."
+            f"The keys may be written differently in the source, or belong to another column. Check {param('log_key')}."
         )
         self._hints = {"rows": hint, "keys": other}
         self._in_a_row = dict.fromkeys(self._hints, 0)
@@ -368,5 +368,5 @@ class Strangers:
                     self._warn(kind, self._hints.pop(kind))
 
     def _warn(self, kind: str, hint: str) -> None:
-        message = f"In {STRANGE} results in a row, none of the {kind} that came back is in the source. {hint}"
+        message = f"In {STRANGE} results in a row, none of the {kind} returned is in the source. {hint}"
         warnings.warn(message, VeilmarkWarning, stacklevel=4)

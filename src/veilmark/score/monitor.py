@@ -57,7 +57,7 @@ class MonitorOptions:
                     "Try 0.01,0.05,0.2."
                 )
         if min(self.window, self.overall_window, self.min_history) < 2:
-            raise OptionError("The windows and the least history must have 2 results or more. Try 200, 5000 and 20.")
+            raise OptionError("The windows and the smallest history must be at least 2 results. Try 200, 5000 and 20.")
 
 
 @dataclass(frozen=True)
@@ -281,7 +281,7 @@ class Monitor:
 
 
 def _reached(records: int, share: float, limit: float) -> str:
-    return f"{records:,} distinct records seen up to now, {share:.2%} of the source's score (limit {limit:.2%})"
+    return f"{records:,} distinct records returned so far, {share:.2%} of the source's score (limit {limit:.2%})"
 
 
 # --- a log to its end ---------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ Array = npt.NDArray[np.float64]
 # A hair over 1 %, so that the usual rounding of 1/3 to 0.33 is still taken as the reciprocal of 3.
 _RECIPROCAL_TOLERANCE = 0.01 + 1e-9
 _LARGEST = 1e100
-_ADVICE = "A judgement is a positive number such as 3, 0.5 or 1/3; leave the cell empty if there is none."
+_ADVICE = "A judgement is a positive number such as 3, 0.5 or 1/3. Leave the cell empty if there is no judgement."
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ def _cells(text: str, source: str) -> list[list[str]]:
     rows = max(readings, key=lambda rows: (_names_agree(rows), len(rows[0]) if rows else 0))
     if len(rows) < 2 or len(rows[0]) < 2:
         raise WeightsError(
-            f"{source} holds no pairwise matrix. It needs a header row such as ',a,b' and a row a name "
+            f"{source} has no pairwise matrix. A matrix has a header row such as ',a,b' and a row for each name "
             "such as 'a,1,3', separated by commas, semicolons or tabs."
         )
     return rows

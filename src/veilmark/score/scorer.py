@@ -82,9 +82,9 @@ class Scorer:
         unknown = everyone - int(counts.sum())
         if unknown and not skip_unknown:
             raise DataError(
-                f"{unknown:,} of the {everyone:,} records of '{label}' are not in the source: it has no record with the "
-                "same quasi-identifiers and sensitive values, or too few. Only a part of the source has a score. To score "
-                f"the other records, use {param('skip_unknown', True)}."
+                f"{unknown:,} of the {everyone:,} records of '{label}' are not in the source: it has too few "
+                "records with the same quasi-identifiers and sensitive values. Only records of the source can be "
+                f"scored. To skip the unknown records and score the others, use {param('skip_unknown', True)}."
             )
         return self.table(chosen, counts), unknown
 

@@ -38,7 +38,7 @@ class Options:
             raise OptionError(f"'{self.normalize}' is not a normalization. Use one of: {known}.")
         if not self.x >= 1:
             raise OptionError(
-                f"x must be 1 or larger, or inf, not {self.x:g}. 1 counts every record, inf only the worst."
+                f"x must be 1 or larger, or inf, not {self.x:g}. With 1 every record counts, with inf only the worst."
             )
 
 
@@ -93,7 +93,7 @@ class ScoreResult(Charted):
         of = {"source": "the whole source", "record": "its worst record", "theory": "the largest there can be"}
         rows = [(TITLES[key], f"{s.value:,.5g}", share(s.normalized, 2)) for key, s in self.scores.items()]
         grid = Grid(("score", "value", f"of {of[self.options.normalize]}"), rows)
-        unknown = [f"{self.unknown_records:,} records are not in the source and were left out."]
+        unknown = [f"{self.unknown_records:,} records are not in the source and are not scored."]
         headline = f"Scores of {self.records:,} of the source's {self.source_records:,} records."
         return Summary(headline, (grid,), unknown if self.unknown_records else ())
 

@@ -109,8 +109,8 @@ class WeightTable:
     def _by_range(self, domain: Domain) -> np.ndarray:
         if domain.numbers is None:
             raise WeightsError(
-                f"The weights of '{self.attribute}' are given by ranges, but its values are not all numbers. "
-                "Give a weight for each value instead."
+                f"The weights of '{self.attribute}' use ranges, but not all of its values are numbers. Give a "
+                "weight for each value instead."
             )
         found = np.full(len(domain), -1, dtype=np.int64)
         for i, r in enumerate(self.ranges):
@@ -123,15 +123,15 @@ class WeightTable:
         named = [t for t in lacking if t]
         what = f"the values {listing(named)}" if named else "missing values"
         return (
-            f"The weights of '{self.attribute}' lack {what}, which the data have.{missing} Add them, or a weight for "
-            "all values not named: default: 0.1."
+            f"The weights of '{self.attribute}' lack {what}, which occur in the data.{missing} Add them, or a "
+            "weight for all values not named: default: 0.1."
         )
 
     def _warn_of_absent(self, texts: Sequence[str]) -> None:
         absent = sorted(set(self.values) - set(texts))
         if absent:
             warnings.warn(
-                f"Weights are given for values of '{self.attribute}' that the data do not have: {listing(absent)}. "
+                f"The weights of '{self.attribute}' name values that do not occur in the data: {listing(absent)}. "
                 "Check their spelling.",
                 VeilmarkWarning,
                 stacklevel=3,
@@ -166,8 +166,8 @@ def _direct(attribute: str, given: Mapping[str, Any]) -> WeightTable:
 def _weight(attribute: str, value: object, given: object) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
         raise WeightsError(
-            f"The weight of '{attribute}' value '{value}' is {given!r}. A weight is a number from 0 (harmless) to 1 (as "
-            "bad as it gets)."
+            f"The weight of '{attribute}' value '{value}' is {given!r}. A weight is a number from 0 (harmless) to "
+            "1 (most harmful)."
         )
     return float(given)
 
@@ -177,13 +177,15 @@ def _ranges(attribute: str, given: Mapping[str, Any], folder: Path) -> WeightTab
     for r in spec.ranges:
         _weight(attribute, f"from {r.low:g} to {r.to:g}", r.weight)
         if not r.low < r.to:
-            raise WeightsError(f"The weights of '{attribute}' have a range from {r.low:g} to {r.to:g}, which is empty.")
+            raise WeightsError(
+                f"The weights of '{attribute}' have an empty range, from {r.low:g} to {r.to:g}. Correct its limits."
+            )
     ordered = sorted(spec.ranges, key=lambda r: r.low)
     for before, after in pairwise(ordered):
         if after.low < before.to:
             raise WeightsError(
-                f"The weights of '{attribute}' have ranges that overlap: one goes up to {before.to:g}, the next begins "
-                f"at {after.low:g}."
+                f"The weights of '{attribute}' have overlapping ranges: one ends at {before.to:g}, the next "
+                f"starts at {after.low:g}. Correct their limits."
             )
     return WeightTable(attribute, {}, spec.default, tuple(ordered), spec.missing)
 
@@ -203,8 +205,8 @@ def _attribute_share(attribute: str, spec: Ahp, folder: Path) -> float:
     """How much the attribute counts against the others."""
     if spec.rescale:
         raise WeightsError(
-            f"The weights of '{attribute}': rescale does not go with attributes, because the largest weight may be "
-            "another attribute's. Rescale these weights alone, and write them into the study. "
+            f"The weights of '{attribute}': rescale cannot be combined with attributes, because another attribute "
+            "may have the largest weight. Rescale these weights alone, and write the result into the study. "
             f"{command('weights ahp', 'MATRIX.csv', rescale=True)}"
         )
     shares = ahp.priorities(ahp.read_matrix(folder / str(spec.attributes)), spec.method).by_name

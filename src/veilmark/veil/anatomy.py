@@ -36,7 +36,10 @@ def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: An
     """The quasi-identifiers as they are, each person with a bucket, and the buckets' fingerprints."""
     DistinctL("fingerprint", method.l)
     if not persons.sensitive:
-        raise OptionError("There is no sensitive attribute to set apart. Give one role: sensitive in the study.")
+        raise OptionError(
+            "The study has no sensitive attribute, but this method needs one. Give a column the role sensitive "
+            "in the study."
+        )
     rng = np.random.default_rng(method.seed)
     kinds = joint_kinds(list(persons.sensitive.values()))
     bucket = deal(kinds, method.l, rng)
@@ -60,8 +63,8 @@ def deal(kinds: np.ndarray, l: int, rng: np.random.Generator) -> np.ndarray:  # 
     count = np.bincount(kinds, minlength=1)
     if count.max() * l > len(kinds) or len(kinds) < l:
         raise OptionError(
-            f"{count.max():,} of {len(kinds):,} persons have the same sensitive values, more than 1/{l} of all, so that no "
-            f"buckets can have l = {l} different ones each. Lower l."
+            f"{count.max():,} of {len(kinds):,} persons have the same sensitive values, more than 1/{l} of all. "
+            f"So no bucket can have l = {l} different ones. Lower l."
         )
     mixed = rng.permutation(len(kinds))
     order = mixed[np.argsort(rng.permutation(len(count))[kinds[mixed]], kind="stable")]

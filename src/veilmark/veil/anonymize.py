@@ -66,7 +66,7 @@ class LocalOffer:
 
     def __str__(self) -> str:
         name = self.method.capitalize()
-        sample = "" if self.judged == self.classes else f" (judged on {self.judged:,} of {self.classes:,} classes)"
+        sample = "" if self.judged == self.classes else f" (estimated from {self.judged:,} of {self.classes:,} classes)"
         return f"{name} would lose {_percent(self.loss)} instead of {_percent(self.instead_of)}{sample}"
 
 
@@ -81,7 +81,7 @@ class SuppressionOffer:
 
     def __str__(self) -> str:
         losses = f"{_percent(self.loss)} instead of {_percent(self.instead_of)}"
-        return f"With up to {self.share * 100:g} % of the {self.unit} suppressed it would lose {losses}"
+        return f"With up to {self.share * 100:g} % of the {self.unit} suppressed, the loss would be {losses}"
 
 
 def _percent(share: float) -> str:
@@ -180,9 +180,11 @@ class Anonymized(Charted, Framed):
         held = [f"Promised: {', '.join(map(str, self.models))}."] if self.models else []
         if self.columns_left_out:
             held.append(f"Not published, because the study does not name them: {', '.join(self.columns_left_out)}.")
-        held += [f"{self.plan.local}. Use Mondrian instead of Ola for that."] if self.plan.local else []
+        held += [f"{self.plan.local}. To use it, choose Mondrian instead of Ola."] if self.plan.local else []
         if self.plan.suppression:
-            held.append(f"{self.plan.suppression}. Use Ola(suppression={self.plan.suppression.share:g}) for that.")
+            held.append(
+                f"{self.plan.suppression}. To allow that, use Ola(suppression={self.plan.suppression.share:g})."
+            )
         written = [f"Written to {self.output}."] if self.output else []
         return Summary(headline, (levels, loss, unchanged_grid(self.verified.unchanged)), [*held, *written])
 
@@ -360,25 +362,27 @@ def _numbers(classes: ClassTable, models: Sequence[PrivacyModel]) -> np.ndarray:
     """The values of each class as numbers; what microaggregation cannot do is an error."""
     beyond = [m for m in models if not isinstance(m, KAnonymity)]
     if beyond:
-        raise OptionError(f"Microaggregation meets k alone. Drop {listing(beyond)}, or use Mondrian or OLA.")
+        raise OptionError(f"Microaggregation guarantees only k. Drop {listing(beyond)}, or use Mondrian or OLA.")
     columns = []
     for name, domain, codes in zip(classes.columns, classes.domains, classes.codes, strict=True):
         if domain.numbers is None:
             raise StudyError(
-                f"Microaggregation publishes means, and '{name}' does not hold numbers alone. Use Mondrian or OLA, or "
-                "give it another role than quasi."
+                f"Microaggregation publishes means, but '{name}' contains values that are not numbers. Use "
+                "Mondrian or OLA, or give it another role."
             )
         if domain.missing is not None:
-            raise DataError(f"'{name}' is missing in some records, which so have no mean. Fill it in, or use Mondrian.")
+            raise DataError(
+                f"'{name}' is missing in some records, so their mean cannot be computed. Fill it in, or use Mondrian."
+            )
         columns.append(domain.numbers[codes])
     if len(columns) > 1 and len(classes) > MOST_GROUPED:
         raise OptionError(
-            f"Microaggregation would take too long for {len(classes):,} classes; up to {MOST_GROUPED:,} will do. Use "
-            "Mondrian, which takes no longer than reading the table."
+            f"Microaggregation would take too long for {len(classes):,} classes (the limit is {MOST_GROUPED:,}). "
+            "Use Mondrian, which is much faster."
         )
     if len(classes.tally.wander_group):
         raise DataError(
-            "Some persons have records with different quasi-identifiers, and microaggregation would count them more "
+            "Some persons have records with different quasi-identifiers. Microaggregation would count them more "
             "than once. Use Mondrian or OLA."
         )
     return np.array(columns).T

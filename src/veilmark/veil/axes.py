@@ -76,7 +76,10 @@ def _spots(column: str, domain: Domain) -> np.ndarray:
     """The numbers; a missing one stands a mean step above the others."""
     present = len(domain) - (domain.missing is not None)
     if present and domain.numbers is None:
-        raise OptionError(f"Column '{column}' is to be cut as numbers, but has other values. Cut it by its hierarchy.")
+        raise OptionError(
+            f"Column '{column}' must contain only numbers to be split by number, but has other values. Split it "
+            "by its hierarchy."
+        )
     if not present or domain.numbers is None:
         return np.zeros(len(domain))
     numbers = domain.numbers[:present]

@@ -141,9 +141,7 @@ def read_groups(given: Sequence[Sequence[str]], names: Sequence[str]) -> tuple[t
         if name not in names:
             raise OptionError(f"'{name}' of {param('groups')} is not a sensitive attribute.{did_you_mean(name, names)}")
         if listed.count(name) > 1:
-            raise OptionError(f"'{name}' is in {param('groups')} more than once. An attribute is published once.")
+            raise OptionError(f"'{name}' is in {param('groups')} more than once. Name each attribute once.")
     if lacking := [name for name in names if name not in listed]:
-        raise OptionError(
-            f"{param('groups')} leaves out {listing(lacking)}. Put every sensitive attribute into one group."
-        )
+        raise OptionError(f"{param('groups')} lacks {listing(lacking)}. Put every sensitive attribute into one group.")
     return groups

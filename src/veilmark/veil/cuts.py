@@ -114,7 +114,7 @@ class Cutting:
         self.part, self.parts, self.closed = np.zeros(len(rows), dtype=np.int64), 0, 0
         self.ground = _Ground(rows, places, table)
         self.floor = _floor(self.models, table)
-        with step("Cutting into parts", lambda: self.closed / max(len(rows), 1)):
+        with step("Splitting into classes", lambda: self.closed / max(len(rows), 1)):
             front = self._close(self._measure(rows, np.full(min(len(rows), 1), len(rows))))
             while len(front):
                 front = self._shrink(self._round(front))

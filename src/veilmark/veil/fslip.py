@@ -58,9 +58,9 @@ class FSlip:
         if self.k < 1:
             raise OptionError(f"k must be a whole number of 1 or more, not {self.k}. Try 5.")
         if not 1 <= self.l < np.inf:
-            raise OptionError(f"l must be a number of 1 or more, not {self.l:g}. Try 2; 1 asks for nothing.")
+            raise OptionError(f"l must be a number of 1 or more, not {self.l:g}. Try 2; 1 is no limit.")
         if any(size < 2 for size in sizes):
-            raise OptionError(f"f must be 2 or more, not {min(sizes)}: a slice of one person hides nobody.")
+            raise OptionError(f"f must be 2 or more, not {min(sizes)}, because a slice of one person protects nobody.")
 
 
 def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: FSlip) -> Sliced:
@@ -107,7 +107,7 @@ def _facts(method: FSlip, quasi: pa.Table, cuts: Sequence[_Cut]) -> dict[str, An
 def _check(persons: PersonTable, method: FSlip) -> None:
     if not persons.quasi or not persons.sensitive:
         what = "sensitive attribute" if persons.quasi else "quasi-identifier"
-        raise OptionError(f"f-slip needs at least one {what}, and the study names none. Give a column that role.")
+        raise OptionError(f"f-slip needs at least one {what}, but the study has none. Give a column that role.")
     if len(persons) < method.k:
         raise OptionError(
             f"There are {len(persons):,} persons, fewer than k = {method.k}: no class can be that large. Lower k."
@@ -118,7 +118,10 @@ def _sizes(method: FSlip, groups: int) -> Sequence[int | None]:
     if method.f is None or isinstance(method.f, int):
         return [method.f] * groups
     if len(method.f) != groups:
-        raise OptionError(f"f has {len(method.f)} numbers for {groups} groups. Give one for each, or one for all.")
+        raise OptionError(
+            f"f has {len(method.f)} numbers, but there are {groups} groups. Give one number for each group, or "
+            "one for all."
+        )
     return method.f
 
 
@@ -165,8 +168,8 @@ def _facet(persons: PersonTable, levels: Mapping[str, Levels], name: str) -> Fac
 def _note_bare(names: Sequence[str]) -> None:
     if names:
         warnings.warn(
-            f"No hierarchy is given for {listing(names)}: the values are sliced as they are. With a hierarchy "
-            "like values come together, and fingerprints are generalized.",
+            f"{listing(names)} has no hierarchy, so its values are not generalized. With a hierarchy, similar "
+            "values are put together and fingerprints are generalized.",
             VeilmarkWarning,
             stacklevel=3,
         )
@@ -220,7 +223,10 @@ def _table(
     columns: dict[str, Any] = {GID: pa.array(slices + 1)}
     for facet in facets:
         if facet.name == GID:
-            raise OptionError(f"A sensitive attribute is called '{GID}', as the number of a slice. Rename that column.")
+            raise OptionError(
+                f"A sensitive attribute has the name '{GID}', which the release uses for slice numbers. Rename "
+                "that column."
+            )
         if facet.numeric:
             columns[facet.name] = pa.array(means[facet.name][slices], from_pandas=True)
         elif facet.several:
@@ -260,9 +266,9 @@ def _check_diverse(facets: Sequence[Facet], l: float) -> None:  # noqa: E741
     worst, most, persons = facets[int(np.argmax(often))].name, max(often), len(facets[0].kinds)
     if most * l > persons + 1e-9:
         raise OptionError(
-            f"{most:,} of {persons:,} persons have the same value of '{worst}', so that no slicing is {l:g}-diverse: in "
-            f"some slice it would be more than 1/{l:g}. The largest l possible is {np.floor(persons / most * 100) / 100:g}; "
-            f"or give '{worst}' another role."
+            f"{most:,} of {persons:,} persons have the same value of '{worst}', so no slicing is {l:g}-diverse: "
+            f"in some slice its share would exceed 1/{l:g}. The largest possible l is "
+            f"{np.floor(persons / most * 100) / 100:g}. Lower l, or give '{worst}' another role."
         )
 
 

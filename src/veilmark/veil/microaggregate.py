@@ -70,11 +70,13 @@ def _prepare(values: np.ndarray, k: int, counts: np.ndarray | None) -> tuple[np.
     if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
         raise OptionError(f"k must be a whole number of 1 or more, not {k}. Try 5.")
     if not len(columns):
-        raise OptionError("There is no attribute to group by. Give at least one.")
+        raise OptionError("No attribute to group by is given. Give at least one.")
     if len(weights) != len(values) or weights.min(initial=1) < 1:
         raise OptionError("counts must have a whole number of 1 or more for each row.")
     if weights.sum() < k:
-        raise OptionError(f"{weights.sum():,} records cannot make a group of k = {k}. Lower k to at most that.")
+        raise OptionError(
+            f"{weights.sum():,} records are too few for k = {k}. Lower k to at most the number of records."
+        )
     _check_finite(columns)
     return _standardized(columns, weights), weights
 
@@ -84,8 +86,8 @@ def _check_finite(columns: np.ndarray) -> None:
     if lost.any():
         rows = lost.any(axis=0).sum()
         raise DataError(
-            f"{lost.sum():,} of {lost.size:,} values, in {rows:,} rows, are missing or infinite, and have no distance. "
-            "Fill them in, or leave these rows out."
+            f"{lost.sum():,} of {lost.size:,} values, in {rows:,} rows, are missing or infinite, so their "
+            "distance cannot be computed. Fill them in, or remove these rows."
         )
 
 

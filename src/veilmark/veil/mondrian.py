@@ -97,7 +97,8 @@ def partition(
     unmet = _unmet(found, table, models)
     if unmet and method.relaxed:
         warnings.warn(
-            f"Ranges that overlap would join parts that do not meet {listing(unmet)} together. No ranges overlap here.",
+            f"With overlapping ranges, classes would merge and no longer meet {listing(unmet)}. So the "
+            "release has no overlapping ranges.",
             VeilmarkWarning,
             stacklevel=2,
         )
@@ -105,8 +106,8 @@ def partition(
         unmet = _unmet(found, table, models)
     if unmet:
         raise OptionError(
-            f"Parts that got the same labels do not meet {listing(unmet)} together. Give the labels of a hierarchy's levels "
-            "different names, or use OLA."
+            f"Classes with the same labels merge, and then do not meet {listing(unmet)}. Give the labels of "
+            "different hierarchy levels different names, or use OLA."
         )
     return found
 
@@ -115,7 +116,9 @@ def _needed(classes: ClassTable, models: Sequence[PrivacyModel]) -> ClassTable:
     """What the models look at, no more."""
     beyond = [m for m in models if isinstance(m, KMap | DeltaPresence)]
     if beyond:
-        raise OptionError(f"Mondrian cannot compare with a population. Drop {listing(beyond)}, or use OLA.")
+        raise OptionError(
+            f"Mondrian does not support limits that need a population. Drop {listing(beyond)}, or use OLA."
+        )
     wanted = {m.attribute for m in models}
     histograms = {name: h for name, h in classes.histograms.items() if name in wanted}
     return ClassTable((), (), np.zeros((0, len(classes)), dtype=np.int32), classes.tally, histograms)
@@ -128,8 +131,8 @@ def _check_whole(table: ClassTable, models: Sequence[PrivacyModel]) -> None:
     unmet = [m for m in models if m.failing(whole).any()]
     if unmet:
         raise OptionError(
-            f"Even one single class of all {table.total_records:,} records does not meet {listing(unmet)}. "
-            "Lower that limit, or drop it."
+            f"Even a single class of all {table.total_records:,} records does not meet {listing(unmet)}. Relax "
+            "that limit, or drop it."
         )
 
 

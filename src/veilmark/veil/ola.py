@@ -119,7 +119,7 @@ def level_bounds(classes: ClassTable, levels: Sequence[Levels], method: Ola) -> 
         given = method.levels.get(name, (0, of.height))
         least, most = (given, given) if isinstance(given, int) else given
         if not 0 <= least <= most <= of.height:
-            raise OptionError(f"'{name}' has levels 0 to {of.height}; {given} does not lie in them.")
+            raise OptionError(f"'{name}' has the levels 0 to {of.height}, not {given}.")
         low.append(least)
         high.append(most)
     return Bounds(tuple(low), tuple(high))
@@ -430,13 +430,13 @@ class _Search:
     def no_node(self) -> str:
         wanted = " and ".join(map(str, self.models))
         if self.least_failing is None:
-            return f"The time ran out before any generalization with {wanted} was found. Give it more seconds."
+            return f"The time limit ended before a generalization with {wanted} was found. Allow more seconds."
         suppressed, node = self.least_failing
         share = suppressed / max(int(self.tables.table(node).records.sum()), 1)
         return (
-            f"No generalization reaches {wanted} with at most {self.method.suppression:.1%} of the records suppressed: "
-            f"the nearest would have to suppress {suppressed:,} ({share:.1%}). Relax the limits, allow more suppression, "
-            "or give an attribute a coarser hierarchy."
+            f"No generalization reaches {wanted} with at most {self.method.suppression:.1%} of the records "
+            f"suppressed: the closest one would suppress {suppressed:,} ({share:.1%}). Relax the limits, allow "
+            "more suppression, or give an attribute a coarser hierarchy."
         )
 
 

@@ -56,7 +56,7 @@ def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: On
     sets = items.published(node)
     kinds = joint_kinds(list(sets.values()))
     if np.bincount(kinds).min() < method.k:
-        raise VeilmarkError("Two different sensitive sets were taken for one. Try another seed.")
+        raise VeilmarkError("Two different sensitive sets have the same hash. Try another seed.")
     found = _classes(persons, levels, kinds, method)
     part = found.part[persons.class_of]
     quasi, sensitive = one_table(dict(zip(persons.quasi, found.labels, strict=True)), part, sets, rng)
@@ -77,9 +77,14 @@ def _check(persons: PersonTable, method: OneMany) -> None:
     KAnonymity(method.k)
     DistinctL(FINGERPRINT, method.l)
     if not persons.sensitive:
-        raise OptionError("There is no sensitive attribute to generalize. Give one role: sensitive in the study.")
+        raise OptionError(
+            "The study has no sensitive attribute, but this method needs one. Give a column the role sensitive "
+            "in the study."
+        )
     if len(persons) < method.k:
-        raise OptionError(f"{len(persons):,} persons cannot share a set by k = {method.k}. Lower k to at most that.")
+        raise OptionError(
+            f"{len(persons):,} persons are too few for k = {method.k}. Lower k to at most the number of persons."
+        )
 
 
 def _classes(persons: PersonTable, levels: Mapping[str, Levels], kinds: np.ndarray, method: OneMany) -> Partition:
@@ -87,9 +92,10 @@ def _classes(persons: PersonTable, levels: Mapping[str, Levels], kinds: np.ndarr
     count = np.bincount(kinds)
     if len(count) < method.l or count.max() * method.l > len(persons):
         raise OptionError(
-            f"With k = {method.k} there are {len(count):,} sensitive sets, and {count.max():,} of {len(persons):,} persons "
-            f"have the same one: no class can have l = {method.l} sets, none with more than 1/{method.l} of it. Lower k or "
-            "l, or give the sensitive attributes hierarchies with more levels."
+            f"With k = {method.k} there are {len(count):,} sensitive sets, and {count.max():,} of "
+            f"{len(persons):,} persons have the same one. So no class can have l = {method.l} sets of which none "
+            f"exceeds 1/{method.l} of the class. Lower k or l, or give the sensitive attributes hierarchies with "
+            "more levels."
         )
     classes = _with_kinds(persons, kinds)
     models = (KAnonymity(method.k), DistinctL(FINGERPRINT, method.l), Alpha(FINGERPRINT, 1 / method.l))

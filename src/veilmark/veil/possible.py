@@ -28,7 +28,7 @@ def _k(model: KAnonymity, classes: ClassTable) -> None:
     if model.k > most:
         raise OptionError(
             f"k = {model.k:,} cannot be reached: the table has {_counted(most, unit)}, and a class cannot have "
-            f"more. Ask for a k of at most {most:,}."
+            f"more. Use a k of at most {most:,}."
         )
 
 
@@ -39,7 +39,7 @@ def _k_map(model: KMap, classes: ClassTable) -> None:
     if model.k > most:
         raise OptionError(
             f"A k of {model.k:,} in the population cannot be reached: the population has "
-            f"{_counted(most, 'person')}. Ask for a k of at most {most:,}."
+            f"{_counted(most, 'person')}. Use a k of at most {most:,}."
         )
 
 
@@ -47,8 +47,8 @@ def _l(model: DistinctL | EntropyL | RecursiveL, classes: ClassTable) -> None:
     values = _values(model.attribute, classes)
     if model.l > values:
         raise OptionError(
-            f"l = {model.l:g} for '{model.attribute}' cannot be reached: the column has {_counted(values)}, and a class "
-            f"cannot have more. Ask for an l of at most {values}."
+            f"l = {model.l:g} for '{model.attribute}' cannot be reached: the column has {_counted(values)}, and a "
+            f"class cannot have more. Use an l of at most {values}."
         )
 
 
@@ -56,8 +56,8 @@ def _alpha(model: Alpha, classes: ClassTable) -> None:
     values = _values(model.attribute, classes)
     if values and model.alpha < 1 / values:
         raise OptionError(
-            f"α = {model.alpha:g} for '{model.attribute}' cannot be reached: the column has {_counted(values)}, so that "
-            f"one of them has at least {1 / values:.4g} of any class. Ask for a larger α."
+            f"α = {model.alpha:g} for '{model.attribute}' cannot be reached: the column has {_counted(values)}, "
+            f"so one of them has a share of at least {1 / values:.4g} in any class. Use a larger α."
         )
 
 

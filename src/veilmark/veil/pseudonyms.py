@@ -51,8 +51,8 @@ def read_key(path: Path) -> bytes:
         key = b""
     if len(key) != KEY_BYTES:
         raise OptionError(
-            f"'{path}' is not a key for pseudonyms, which is {2 * KEY_BYTES} hexadecimal digits. Name another file; "
-            "where there is none, it is made."
+            f"'{path}' is not a pseudonym key: a key has {2 * KEY_BYTES} hexadecimal digits. Name another file. "
+            "If it does not exist, it is created."
         )
     return key
 

@@ -141,7 +141,7 @@ class Recoding:
             return _read(json.loads(Path(path).read_text(encoding="utf-8")))
         except OSError as error:
             raise DataError(
-                f"'{path}' cannot be read: {error.strerror}. Name a file that {param('recoding')} of anonymize wrote."
+                f"'{path}' cannot be read: {error.strerror}. Name a file that anonymize wrote with {param('recoding')}."
             ) from None
         except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
             why = f"{type(error).__name__}: {error}"
@@ -182,12 +182,12 @@ def _check_whole(found: Recoding) -> None:
     for name, (domain, codes, labels, classes) in zip(found.columns, rows, strict=True):
         fits = len(codes) == len(domain) and codes.min(initial=0) >= 0 and codes.max(initial=0) < max(len(labels), 1)
         if not fits or classes.min(initial=0) < 0 or classes.max(initial=0) >= max(len(labels), 1):
-            raise ValueError(f"the groups and labels of '{name}' do not fit together")
+            raise ValueError(f"the groups and labels of '{name}' do not match")
     lengths = {len(labels) for labels in found.class_labels or ()} | {found.classes.shape[1]}
     if len(lengths) > 1 or (found.class_labels is not None and len(found.class_labels) != len(found.columns)):
-        raise ValueError("its classes and their labels do not fit together")
+        raise ValueError("its classes and labels do not match")
     if not found.local and set(found.levels) != set(found.columns):
-        raise ValueError("the levels are not those of its columns")
+        raise ValueError("its levels and columns do not match")
 
 
 def full_domain(

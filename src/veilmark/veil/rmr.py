@@ -74,9 +74,14 @@ def _check(persons: PersonTable, method: Rmr) -> None:
     if not 0 <= method.delta <= 1:
         raise OptionError(f"delta must be a number from 0 to 1, not {method.delta}. Try 0.66.")
     if not persons.sensitive:
-        raise OptionError("There is no sensitive attribute to generalize. Give one role: sensitive in the study.")
+        raise OptionError(
+            "The study has no sensitive attribute, but this method needs one. Give a column the role sensitive "
+            "in the study."
+        )
     if len(persons) < method.k:
-        raise OptionError(f"{len(persons):,} persons cannot make a cluster of k = {method.k}. Lower k to at most that.")
+        raise OptionError(
+            f"{len(persons):,} persons are too few for k = {method.k}. Lower k to at most the number of persons."
+        )
 
 
 def _clusters(persons: PersonTable, levels: Mapping[str, Levels], k: int) -> np.ndarray:

@@ -66,8 +66,8 @@ class Sliced(Charted):
             if len(set(names)) < len(names):
                 twice = next(name for name in names if names.count(name) > 1)
                 raise OptionError(
-                    f"An attribute is called '{twice}', which is what the release calls its numbers of groups. "
-                    "Rename that column."
+                    f"An attribute has the name '{twice}', which the release uses for group numbers. Rename that "
+                    "column."
                 )
 
     def __len__(self) -> int:
@@ -160,8 +160,8 @@ class Sliced(Charted):
         names = [f"sensitive_{i}" for i in range(1, count + 1)]
         if "qi" not in files or not count or not set(names) <= set(files):
             raise DataError(
-                f"'{folder}' is not a release in several tables: it must hold qi.csv, sensitive_1.csv and so on "
-                "(or .parquet), as anonymizing writes them."
+                f"'{folder}' is not a release in several tables. Such a folder contains qi.csv, sensitive_1.csv "
+                "and so on (or .parquet)."
             )
         sensitive = tuple(_read(files[name]) for name in names)
         for name, table in zip(names, sensitive, strict=True):
@@ -212,7 +212,9 @@ def _check_target(target: Path) -> None:
         raise OptionError(f"'{target}' is a file. The release is several tables: name a folder.")
     other = [name for name in os.listdir(target) if not _TABLE.fullmatch(name)]
     if other:
-        raise OptionError(f"The folder '{target}' holds other files, such as '{sorted(other)[0]}'. Name a new folder.")
+        raise OptionError(
+            f"The folder '{target}' contains other files, such as '{sorted(other)[0]}'. Name a new folder."
+        )
 
 
 def _publish(temporary: Path, target: Path) -> None:

@@ -40,9 +40,14 @@ def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: Sl
     """The quasi-identifiers as they are, each person with a bucket, and a table for each column."""
     KAnonymity(method.k)
     if not persons.sensitive:
-        raise OptionError("There is no sensitive attribute to set apart. Give one role: sensitive in the study.")
+        raise OptionError(
+            "The study has no sensitive attribute, but this method needs one. Give a column the role sensitive "
+            "in the study."
+        )
     if len(persons) < method.k:
-        raise OptionError(f"{len(persons):,} persons cannot make a bucket of k = {method.k}. Lower k to at most that.")
+        raise OptionError(
+            f"{len(persons):,} persons are too few for k = {method.k}. Lower k to at most the number of persons."
+        )
     groups = _groups(persons, levels, method)
     numeric = [counts_as_number(column, levels[name]) for name, column in persons.quasi.items()]
     of = [levels[name] for name in persons.quasi]

@@ -30,7 +30,7 @@ ENTROPY_SLACK = 1e-9
 SLACK = 1e-12
 """Logarithms and fractions round: by so much a limit may seem to be missed and yet be met."""
 
-IN_PERSONS = "it counts persons, whom the file does not tell"
+IN_PERSONS = "it counts persons, but the file has no person column"
 
 LINE_BYTES = 2_000_000
 """Longer lines of a CSV file DuckDB reads only if it is told so, since it holds a buffer as long as the longest may be."""
@@ -124,8 +124,8 @@ def _connection(threads: int | None, memory: str | None) -> Iterator[duckdb.Duck
                 yield connection
         except (duckdb.Error, csv.Error, UnicodeError) as error:
             raise VeilmarkError(
-                f"The written file could not be read back to be measured ({type(error).__name__}), so it was not "
-                "published. Check that there is room on the disk and enough memory; if there is, please report this."
+                f"The written file could not be read back and measured ({type(error).__name__}), so it was not "
+                "published. Check that there is enough disk space and memory. If there is, please report this."
             ) from None
 
 
@@ -138,12 +138,12 @@ def _find(counts: _Counts, limit: Limit, population: pa.Table | None, persons: b
         return Found(plain, unchecked=IN_PERSONS)
     if model in ("k_map", "delta_presence"):
         if population is None:
-            return Found(plain, unchecked="no population was given")
+            return Found(plain, unchecked="no population is given")
         return Found(plain, counts.linked(model, population))
     if model == "t" and limit["distance"] != "equal":
         return counts.distance(limit)
     if model not in MEASURES:
-        return Found(plain, unchecked="it is not known how to measure it")
+        return Found(plain, unchecked="the independent check does not know this limit")
     return Found(plain, counts.worst(limit["attribute"], [limit])[0])
 
 
@@ -294,7 +294,7 @@ class _Counts:
         given = limit.get("order" if distance == "ordered" else "paths")
         if not given:
             lacks = "order" if distance == "ordered" else "hierarchy"
-            return Found(_plain(limit), unchecked=f"the {lacks} of its values was not given")
+            return Found(_plain(limit), unchecked=f"the {lacks} of its values is not given")
         if distance == "ordered":
             texts, paths = [*given, *([] if None in given else [None])], None
         else:
@@ -356,7 +356,7 @@ def _open(
     lacking = [name for name in names.values() if name not in kinds]
     if lacking:
         raise VeilmarkError(
-            f"The written file lacks the column '{lacking[0]}', so it was not published. Please report it."
+            f"The written file lacks the column '{lacking[0]}', so it was not published. Please report this."
         )
     chosen = ", ".join(f"{_cleaned(name, kinds[name])} AS {short}" for short, name in names.items()) or "1 AS nothing"
     connection.execute(f"CREATE OR REPLACE TEMP VIEW written AS SELECT {chosen} FROM {reader}")
@@ -428,14 +428,14 @@ def check_release(found: Verified, records: int, classes: int, limits: Sequence[
     """
     faults = []
     if found.records != records:
-        faults.append(f"{found.records:,} records where {records:,} were to be written")
+        faults.append(f"{found.records:,} records instead of {records:,}")
     if found.classes != classes:
-        faults.append(f"{found.classes:,} classes where there should be {classes:,}")
+        faults.append(f"{found.classes:,} classes instead of {classes:,}")
     faults += [fault for limit in limits if (fault := _fault(found, _plain(limit)))]
     if faults:
         raise VeilmarkError(
-            f"The written file was measured anew and does not keep the promise ({'; '.join(faults)}), so it was not "
-            "published. This should not happen: please report it."
+            f"The written file was measured again and does not meet the guarantees ({'; '.join(faults)}), so it "
+            "was not published. This should not happen: please report it."
         )
 
 
@@ -453,7 +453,7 @@ def _fault(found: Verified, limit: Limit) -> str | None:
 
 
 FAULTS: dict[str, tuple[Callable[[Any, Limit], bool], str]] = {
-    "k_map": (lambda worst, limit: worst < limit["k"], "a class that links to {0:.0f} of the population"),
+    "k_map": (lambda worst, limit: worst < limit["k"], "a class that matches only {0:.0f} of the population"),
     "delta_presence": (
         lambda worst, limit: worst[0] < limit["low"] or worst[1] > limit["high"],
         "presence from {0[0]:.4f} to {0[1]:.4f}",
@@ -464,12 +464,12 @@ FAULTS: dict[str, tuple[Callable[[Any, Limit], bool], str]] = {
         "entropy l {0:.4f} for {attribute}",
     ),
     "recursive_l": (lambda worst, limit: worst >= limit["c"], "recursive c {0:.4f} at l {l} for {attribute}"),
-    "alpha": (lambda worst, limit: worst > limit["alpha"], "a value of {attribute} that {0:.4f} of a class have"),
+    "alpha": (lambda worst, limit: worst > limit["alpha"], "a value of {attribute} with a share of {0:.4f} of a class"),
     "t": (lambda worst, limit: worst > limit["t"] + SLACK, "t {0:.4f} for {attribute}"),
     "beta": (lambda worst, limit: 1 + worst > (1 + limit["beta"]) * (1 + SLACK), "β {0:.4f} for {attribute}"),
     "enhanced_beta": (
         lambda worst, limit: worst > 1 + SLACK,
-        "a value of {attribute} {0:.4f} times as frequent in a class as enhanced β lets it be",
+        "a value of {attribute} {0:.4f} times as frequent in a class as enhanced β allows",
     ),
     "delta_disclosure": (
         lambda worst, limit: worst >= limit["delta"] * (1 + SLACK),

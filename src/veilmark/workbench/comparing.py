@@ -265,8 +265,8 @@ def compare_methods(
 def _refuse_impossible(k: int, persons: int, unit: str) -> None:
     if k > persons:
         raise OptionError(
-            f"k = {k:,} cannot be reached: the table has {persons:,} {unit}, and a class cannot have more. Ask for a k of "
-            f"at most {persons:,}."
+            f"k = {k:,} cannot be reached: the table has {persons:,} {unit}, and a class cannot have more. Use a "
+            f"k of at most {persons:,}."
         )
 
 
