@@ -21,6 +21,10 @@ import pyarrow.compute as pc
 
 from benchmarks.opponent_claims import CLAIMS
 from veilmark.mark.code import bits, derive, make_code, needed_length
+from veilmark.mark.discover import Linked
+from veilmark.mark.marking import Marking
+from veilmark.mark.plan import plan_marks
+from veilmark.mark.simulate import strategy_table
 from veilmark.trace.accuse import trace_file
 from veilmark.trace.evidence import Marked
 from veilmark.trace.leaked import LeakedTable
@@ -271,6 +275,7 @@ def _coarser(levels: dict[str, int], dropped: tuple[str, ...] = ()) -> Trial:
 
 attack("ZIP to two digits")(_coarser({"zip": 1}))
 attack("years of birth at twice the width")(_coarser({"yob": 1}))
+attack("ZIP to two digits, and years of birth at twice the width")(_coarser({"zip": 1, "yob": 1}))
 attack("gender dropped")(_coarser({}, ("gender",)))
 
 
@@ -290,15 +295,25 @@ def _renamed(random: np.random.Generator, leak: pa.Table) -> pa.Table:
     return leak.rename_columns(["a", "b", "c", "d"]).select(random.permutation(["a", "b", "c", "d"]).tolist())
 
 
-def _respelled(random: np.random.Generator, leak: pa.Table) -> pa.Table:
-    """331** as 331, ranges by their lower ends, capitals and blanks."""
-    new = {
-        "zip": pc.utf8_slice_codeunits(leak["zip"], 0, 3),
-        "gender": leak["gender"],
-        "yob": pc.utf8_slice_codeunits(leak["yob"], 0, 4),
-        "race": pc.utf8_rpad(pc.utf8_upper(leak["race"]), 12),
-    }
-    return pa.table(new)
+def _respelled(**changes: Callable[[pa.ChunkedArray], pa.ChunkedArray]) -> Trial:
+    """The labels of some columns, written another way."""
+
+    def change(random: np.random.Generator, leak: pa.Table) -> pa.Table:
+        return pa.table({name: changes.get(name, lambda labels: labels)(leak[name]) for name in leak.column_names})
+
+    return _disguised(change)
+
+
+def _replaced(old: str, new: str) -> Callable[[pa.ChunkedArray], pa.ChunkedArray]:
+    return lambda labels: pc.replace_substring(labels, old, new)
+
+
+def _first(characters: int, then: str = "") -> Callable[[pa.ChunkedArray], pa.ChunkedArray]:
+    return lambda labels: pc.binary_join_element_wise(pc.utf8_slice_codeunits(labels, 0, characters), then, "")
+
+
+def _capitals(labels: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.utf8_rpad(pc.utf8_upper(labels), 12)
 
 
 def _coded(labels: bool) -> Callable[[np.random.Generator, pa.Table], pa.Table]:
@@ -316,10 +331,88 @@ def _coded(labels: bool) -> Callable[[np.random.Generator, pa.Table], pa.Table]:
 
 
 attack("columns renamed and in another order")(_disguised(_renamed))
-attack("labels spelled another way, ranges by their lower ends")(_disguised(_respelled))
+attack("331** written as 331")(_respelled(zip=_first(3)))
+attack("331** written as 331XX")(_respelled(zip=_replaced("*", "X")))
+attack("ranges with an en dash and blanks")(_respelled(yob=_replaced("-", " \u2013 ")))
+attack("ranges by their lower ends")(_respelled(yob=_first(4)))
+attack("capitals and trailing blanks")(_respelled(gender=_capitals, race=_capitals))
+attack("all of these at once")(_respelled(zip=_first(3), yob=_first(4), race=_capitals))
 attack("new codes for the labels of every column")(_disguised(_coded(labels=False)))
 attack("labels of every column exchanged with each other")(_disguised(_coded(labels=True)))
 attack("columns renamed, new codes in every column")(_disguised(lambda r, t: _renamed(r, _coded(labels=False)(r, t))))
+
+
+attack("years of birth as decades, which cut across the labels")(_respelled(yob=_first(3, "0s")))
+
+
+# Several copies.
+
+
+def _mixed(strategy: str, coalition: int) -> Trial:
+    """Some recipients put a leak together class by class."""
+
+    def trial(random: np.random.Generator) -> Outcome:
+        game = Game.new(random, coalition)
+        leakers = random.choice(RECIPIENTS, coalition, replace=False)
+        holding = game.marked.holds[leakers].sum(axis=0)
+        stay = np.ones(len(game.sizes), dtype=bool)
+        stay[game.marked.covers] = random.random(len(holding)) < strategy_table(strategy, coalition)[holding]
+        rows = np.repeat(game.marked.class_codes[:, stay], game.sizes[stay], axis=1)
+        return game.traced(table(rows), set(leakers.tolist()))
+
+    return trial
+
+
+for together in (2, 3, 5):
+    for way in ("mix", "union", "intersection", "majority", "minority"):
+        attack(f"{together} recipients mix their copies: {way}")(_mixed(way, together))
+
+
+def next_release(random: np.random.Generator, turn: int, cover_key: bytes) -> Game:
+    """A release of the same study after some time: a twentieth of the classes is not there, and sizes have moved. Its covers
+    are drawn as `release` does it."""
+    codes, sizes = source()
+    sizes = np.maximum(SMALLEST, np.rint(sizes * random.normal(1, 0.05, len(sizes)))).astype(np.int64)
+    there = random.random(len(sizes)) >= 0.05
+    codes, sizes = codes[:, there], sizes[there]
+    labels = tuple(pa.array(ABOVE[column][0]) for column in COLUMNS)
+    linked = Linked(COLUMNS, labels, codes, sizes, np.zeros_like(sizes), 10 * sizes, np.arange(len(sizes)))
+    marking = Marking(decoys=0, collusion=2).of_copies(NAMES, SMALLEST)
+    marks = plan_marks(linked, marking, random.bytes(32), cover_key=cover_key)
+    assert marks.code is not None
+    secret: dict[str, Any] = {
+        "columns": list(COLUMNS),
+        "identity": [],
+        "above": ABOVE,
+        "classes": codes.tolist(),
+        "sizes": sizes.tolist(),
+        "covers": marks.covers.tolist(),
+        "holds": {n: "".join("01"[int(b)] for b in row) for n, row in zip(NAMES, marks.holds, strict=True)},
+        "code": {"kind": marks.code.kind, "coalition": 2, "p": marks.code.p.tolist()},
+        "pool": [[] for _ in COLUMNS],
+        "drawn": {n: [] for n in NAMES},
+        "decoys": {n: [] for n in NAMES},
+    }
+    return Game(Marked.of(f"r{turn:08d}", secret), sizes)
+
+
+def _own_copies(joined: Callable[[np.ndarray], np.ndarray]) -> Trial:
+    """A recipient makes one table of its copies of three successive releases."""
+
+    def trial(random: np.random.Generator) -> Outcome:
+        cover_key, i = random.bytes(32), int(random.integers(RECIPIENTS))
+        games = [next_release(random, turn, cover_key) for turn in range(3)]
+        cells = [np.ravel_multi_index(tuple(game.copy(i)), SHAPE) for game in games]
+        counts = joined(np.array([np.bincount(of, minlength=np.prod(SHAPE)) for of in cells]))
+        rows = np.array(np.unravel_index(np.repeat(np.arange(len(counts)), counts), SHAPE))
+        found = trace_file([game.marked for game in games], table(rows), FALSE_ACCUSATION)
+        return outcome(set(found.accused), {NAMES[i]})
+
+    return trial
+
+
+attack("a recipient intersects its own three successive copies")(_own_copies(lambda counts: counts.min(axis=0)))
+attack("a recipient joins its own three successive copies")(_own_copies(lambda counts: counts.max(axis=0)))
 
 
 # Claims.
