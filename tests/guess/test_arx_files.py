@@ -92,3 +92,9 @@ def test_a_column_with_a_file_is_a_quasi_identifier_unless_it_is_known_to_be_som
     columns, _ = guessed(folder, capsys)
     assert (columns["score"]["role"], columns["pay"]["role"]) == ("quasi", "sensitive")
     assert columns["pay"]["hierarchy"] is None
+
+
+def test_folders_whose_names_begin_with_hierarchies_are_looked_into(folder, capsys):
+    (folder / "hierarchies_arx").mkdir()
+    (folder / "hierarchies_arx" / "census_hierarchy_age.csv").write_text(AGE)
+    assert guessed(folder, capsys)[0]["age"]["hierarchy"] == {"file": "../hierarchies_arx/census_hierarchy_age.csv"}

@@ -68,6 +68,6 @@ def _advice(telling: Mapping[str, Unchanged]) -> list[str]:
     if sensitive:
         lines.append(
             f"{sensitive[0]} is sensitive. This is a risk only if somebody already knows the value. If that is likely, "
-            "publish coarser values, such as rounded amounts."
+            "publish coarser values: round numbers, group categories."
         )
     return lines

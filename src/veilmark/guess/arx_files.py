@@ -1,4 +1,4 @@
-"""ARX's hierarchy files beside the data: `…_hierarchy_COLUMN.csv`, in the folder of the data or in `hierarchies` there."""
+"""ARX's hierarchy files beside the data: `…_hierarchy_COLUMN.csv`, in the folder of the data or in `hierarchies…` there."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from veilmark.guess.facts import many
 from veilmark.hierarchy import parse_spec, resolve
 
 MARK = "hierarchy_"
-FOLDER = "hierarchies"
-"""A folder beside the data that is looked into as well."""
+FOLDERS = "hierarchies*"
+"""Folders beside the data that are looked into as well."""
 
 COVERED = 0.95
 """So much of a column's values a file must have to be used."""
@@ -58,9 +58,10 @@ class Coverage:
 def find_files(data: Path, columns: Iterable[str]) -> dict[str, list[HierarchyFile]]:
     """The files that may be a column's hierarchy, the likeliest first: named like the data, then nearest."""
     folder, stem = data.resolve().parent, data.stem.lower()
+    places = [folder, *sorted(place for place in folder.glob(FOLDERS) if place.is_dir())]
     wanted = {column.lower(): column for column in columns}
     found: dict[str, list[HierarchyFile]] = {}
-    for file in [file for place in (folder, folder / FOLDER) for file in sorted(place.glob(f"*{MARK}*.csv"))]:
+    for file in [file for place in places for file in sorted(place.glob(f"*{MARK}*.csv"))]:
         before, mark, name = file.stem.lower().rpartition(MARK)
         if mark and name in wanted and (not before or before.endswith(("_", "-"))):
             table = before.rstrip("_-")

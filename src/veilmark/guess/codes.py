@@ -2,6 +2,7 @@
 
 A text such as NA or unknown is a code wherever it stands, except among country codes, where NA is Namibia. A negative
 number is one only where all negative numbers of the column are such codes: -1 among other negative numbers is a number.
+Among texts, such as codes of diseases, negative numbers are judged the same way.
 A number of nines is one only where it is at least twice the next largest, or far more frequent than any value near it.
 """
 
@@ -57,6 +58,8 @@ class Candidates:
     other_negatives: int
     largest: float | None
     """The largest number that is not all nines."""
+    numeric: bool = True
+    """Whether all values are numbers."""
     neighbours: Mapping[str, int] = field(default_factory=dict)
     """Of numbers of nines: how many records the commonest value near each has."""
 
@@ -86,7 +89,7 @@ def find_codes(table: DuckTable, numeric: Mapping[str, bool], samples: Mapping[s
         return {}
     asked = ", ".join(f"{_asked(name, kind, numeric[name])} AS c{i}" for i, (name, kind) in enumerate(kinds.items()))
     [row] = table.query(f"SELECT {asked} FROM {table.name}").to_pylist()
-    found = {column: Candidates(**_plain(row[f"c{i}"])) for i, column in enumerate(kinds)}
+    found = {column: Candidates(**_plain(row[f"c{i}"]), numeric=numeric[column]) for i, column in enumerate(kinds)}
     found = {column: _with_neighbours(table, column, of) for column, of in found.items()}
     return {column: judge(column, of, samples[column]) for column, of in found.items()}
 
@@ -95,17 +98,22 @@ def _asked(column: str, kind: str, numeric: bool) -> str:
     """The candidates of a column as one SQL expression; codes are spelled as they will be declared."""
     name = sql.Dialect().name(column)
     short = f"length({name}) <= {LONGEST} AND lower(trim({name})) IN ({', '.join(map(sql.literal, sorted(TEXTS)))})"
-    value = f"TRY_CAST({name} AS DOUBLE)" if numeric else "CAST(NULL AS DOUBLE)"
+    value = f"TRY_CAST({name} AS DOUBLE)" if numeric or kind == "text" else "CAST(NULL AS DOUBLE)"
     spelled = name if kind == "text" else f"CAST(CAST({name} AS BIGINT) AS VARCHAR)"
     negative, nines = (f"{value} IN ({', '.join(sorted(codes))})" for codes in (NEGATIVES, NINES))
     parts = {
         "texts": f"histogram(CASE WHEN {short} THEN {name} END)" if kind == "text" else "NULL",
         "negatives": f"histogram(CASE WHEN {negative} THEN {spelled} END)",
-        "nines": f"histogram(CASE WHEN {nines} THEN {spelled} END)",
-        "other_negatives": f"count(*) FILTER ({value} < 0 AND NOT {negative})",
+        "nines": f"histogram(CASE WHEN {nines} THEN {spelled} END)" if numeric else "NULL",
+        "other_negatives": f"count(*) FILTER ({_below_zero(name, value, numeric)} AND NOT coalesce({negative}, false))",
         "largest": f"max({value}) FILTER (isfinite({value}) AND NOT {nines})",
     }
     return "{" + ", ".join(f"'{name}': {expression}" for name, expression in parts.items()) + "}"
+
+
+def _below_zero(name: str, value: str, numeric: bool) -> str:
+    """Whether a value is a negative number; among texts, also whether it begins like one, such as -5 to 0."""
+    return f"{value} < 0" if numeric else f"regexp_matches({name}, '^\\s*-\\s*[0-9.]')"
 
 
 def _with_neighbours(table: DuckTable, column: str, found: Candidates) -> Candidates:
@@ -153,7 +161,7 @@ def _plain_number(column: str, found: Candidates) -> str | None:
     if set(tokens_of(column)) & SIGNED:
         return "numbers with this name can be negative"
     if found.largest is None or found.largest < 0:
-        return "there are no other numbers"
+        return "there are no other numbers" if found.numeric else None
     if found.largest == -lowest or found.largest <= 1:
         return f"it may be a scale from {lowest:g} to {found.largest:g}"
     return None
