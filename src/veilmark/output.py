@@ -104,7 +104,7 @@ def refuse_address(path: Path) -> None:
     """Outputs are files."""
     if is_address(path):
         raise OptionError(
-            f"'{as_address(str(path))}' is a URL, not a file path. Write to a file, and copy it there afterwards."
+            f"'{as_address(str(path))}' is a URL, not a file path. Write to a local path, and copy the result there."
         )
 
 

@@ -19,7 +19,7 @@ from rich.console import Console
 from veilmark import workbench
 from veilmark.cli import show
 from veilmark.errors import OutputError, VeilmarkError
-from veilmark.output import write_table, write_text
+from veilmark.output import refuse_address, write_table, write_text
 from veilmark.study import Study
 from veilmark.studyfile import VERSION, StudySpec
 
@@ -56,6 +56,7 @@ DAYS, WARD, GRAB = 25, 20, 1_500
 
 def tell(folder: Path, seed: int, quiet: bool = False) -> dict[str, Any]:
     """Run the story, print it, save what was printed, and write the report of what was shared."""
+    refuse_address(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from veilmark.errors import OptionError, OutputError
+from veilmark.output import refuse_address
 from veilmark.scratch import Scratch
 
 
 def check_new_file(path: Path) -> None:
     """A file can be made there; said before the work is done."""
+    refuse_address(path)
     folder = Path(os.path.realpath(path)).parent
     if not folder.is_dir():
         raise _no_folder(path, folder)
@@ -31,6 +33,7 @@ def new_private_file(path: Path) -> Iterator[Path]:
 
     It never replaces a file: `FileExistsError` says that somebody else made it first.
     """
+    refuse_address(path)
     target = Path(os.path.realpath(path))
     try:
         scratch = Scratch(target.parent)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilmark.errors import OptionError, VeilmarkError
-from veilmark.output import whole_file
+from veilmark.output import refuse_address, whole_file
 from veilmark.score.scores import RecordScore
 
 if TYPE_CHECKING:
@@ -177,6 +177,7 @@ def saved(chart: alt.Chart, path: Path) -> Iterator[None]:
 
 def check_path(path: Path) -> None:
     """A chart can be drawn to this path: known suffix, Altair there."""
+    refuse_address(path)
     if path.suffix not in FORMATS:
         raise OptionError(f"'{path}' must end in one of {', '.join(FORMATS)}, so that it is known what to draw.")
     _altair()

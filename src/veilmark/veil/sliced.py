@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from veilmark.charted import Charted
 from veilmark.errors import DataError, OptionError, OutputError
 from veilmark.framed import as_pandas, as_polars, plain_columns
-from veilmark.output import write_table
+from veilmark.output import refuse_address, write_table
 from veilmark.persons import Fingerprints
 from veilmark.readable import Grid, Summary, count
 from veilmark.scratch import PART
@@ -133,12 +133,13 @@ class Sliced(Charted):
 
     def write(self, folder: str | os.PathLike[str], form: Form = "csv") -> None:
         """Write the folder, whole or not at all; an earlier release there is replaced, anything else is not."""
+        refuse_address(Path(folder))
         target = Path(os.path.realpath(folder))
         _check_target(target)
         try:
             temporary = Path(tempfile.mkdtemp(prefix=PART, dir=target.parent))
         except (FileNotFoundError, NotADirectoryError):
-            raise OptionError(f"'{folder}' cannot be written: there is no folder '{target.parent}'.") from None
+            raise OptionError(f"'{folder}' cannot be written: there is no folder '{target.parent}'. Make it first.") from None
         except OSError as error:
             raise OutputError(f"'{folder}' cannot be written: {error.strerror}.") from None
         try:

@@ -16,6 +16,7 @@ from veilmark.ledger.files import check_new_file
 from veilmark.ledger.receipts import KIND, Receipt, check_time, release_of
 from veilmark.ledger.shares import Share, join, split
 from veilmark.ledger.signing import Signer, read_public_key
+from veilmark.output import refuse_address
 from veilmark.trace.accuse import Traced
 from veilmark.trace.evidence import Marked
 from veilmark.workbench.ledger import key_of, open_to_read
@@ -39,6 +40,7 @@ def split_key(key_file: Place, output: Place, shares: int, threshold: int) -> li
     """Write the shares of a key into a new folder, a file each; the key file itself stays."""
     made = split(Key.open(key_file), shares, threshold)
     folder = Path(output)
+    refuse_address(folder)
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError:

@@ -32,7 +32,7 @@ from veilmark.ledger import Release
 from veilmark.ledger.files import digest, digests, new_private_file
 from veilmark.ledger.keys import OPEN_TO_OTHERS
 from veilmark.messages import PLAIN, param, spell, template_of
-from veilmark.output import refuse_inputs, write_table, write_text
+from veilmark.output import refuse_address, refuse_inputs, write_table, write_text
 from veilmark.privacy.measures import Measures
 from veilmark.report.document import (
     Book,
@@ -177,6 +177,7 @@ def _noted(notes: list[str]) -> Iterator[None]:
 def _check(study: Study, output: Path, wanted: Wanted) -> None:
     """What cannot be is said before the work is done."""
     check_packages()
+    refuse_address(output)
     if output.suffix.lower() not in (".html", ".htm"):
         raise OptionError(f"The report '{output}' is a web page: give it a name that ends in .html.")
     if not output.absolute().parent.is_dir():

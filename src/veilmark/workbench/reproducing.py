@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from veilmark.errors import OptionError, did_you_mean
+from veilmark.output import refuse_address
 from veilmark.reproduce.comparison import Reproduced, Row
 
 File = str | os.PathLike[str]
@@ -73,6 +74,7 @@ def write_populations(folder: File, seed: int = 1, data: File | None = None) -> 
 
     files = Path(data) if data is not None else DATA if DATA.is_dir() else None
     target = Path(folder)
+    refuse_address(target)
     try:
         target.mkdir(exist_ok=True)
     except OSError as error:

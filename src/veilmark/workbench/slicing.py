@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from veilmark.hierarchy import Levels, resolve
-from veilmark.output import refuse_inputs
+from veilmark.output import refuse_address, refuse_inputs
 from veilmark.persons import PersonTable
 from veilmark.report import charts
 from veilmark.study import Study
@@ -42,6 +42,8 @@ def anonymize_persons(
     They are written to the folder `output`, where one is given; `chart` is a file for a heat map of how the sensitive
     attributes go together.
     """
+    if output is not None:
+        refuse_address(Path(output))
     if output is not None and os.path.isdir(output):
         for name in os.listdir(output):
             refuse_inputs(Path(output) / name, [study.source()[0]])

@@ -15,7 +15,7 @@ from veilmark.engines.files import find_files, first_rows, is_parquet
 from veilmark.errors import OptionError, VeilmarkWarning, did_you_mean, is_address
 from veilmark.hierarchy import Levels, resolve, write_arx
 from veilmark.messages import command, param
-from veilmark.output import refuse_inputs, write_table, write_text
+from veilmark.output import refuse_address, refuse_inputs, write_table, write_text
 from veilmark.study import Settings, Study
 from veilmark.studyfile import VERSION, StudySpec
 from veilmark.workbench.sources import engine_of, open_source
@@ -46,6 +46,7 @@ def init(
     if is_address(data):
         raise OptionError(NO_ADDRESS)
     target = Path(output)
+    refuse_address(target)
     refuse_inputs(target, find_files(os.fspath(data)))
     if target.exists() and not force:
         raise OptionError(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from veilmark.errors import OptionError
 from veilmark.ledger.files import check_new_file
-from veilmark.output import refuse_inputs, write_table, write_text
+from veilmark.output import refuse_address, refuse_inputs, write_table, write_text
 from veilmark.report.trace_page import Exhibit, trace_page
 from veilmark.trace.accuse import Traced
 from veilmark.trace.bits import all_marks, redacted
@@ -29,6 +29,7 @@ SHOWN = (
 def check_report_path(output: File, evidence: File) -> None:
     """A report can be written there; said before the work is done."""
     target = Path(output)
+    refuse_address(target)
     if target.suffix.lower() not in (".html", ".htm"):
         raise OptionError(f"The report '{target}' is a web page: give it a name that ends in .html.")
     if not target.absolute().parent.is_dir():
@@ -39,6 +40,7 @@ def check_report_path(output: File, evidence: File) -> None:
 def check_marks_path(output: File, evidence: File) -> None:
     """The marks can be written there; said before the work is done."""
     target = Path(output)
+    refuse_address(target)
     if target.suffix.lower() not in (".csv", ".json"):
         raise OptionError(f"'{target}' must end in .csv or .json, so that it is known what to write.")
     check_new_file(target)
