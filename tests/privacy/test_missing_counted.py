@@ -140,3 +140,13 @@ def test_in_words(tmp_path, monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out)["missing_counted"] == {"d": {"l": 1}}
     assert main(["measure", "s.yaml"]) == 0
     assert "d: 1 class meets the distinct l and " in capsys.readouterr().out
+
+
+def test_python_says_so_too():
+    rows = [(zip_, "flu" if i < 5 else None if zip_ == "1" else "hiv") for zip_ in "12" for i in range(6)]
+    table = pa.table({"zip": [zip_ for zip_, _ in rows], "ill": [ill for _, ill in rows]})
+    study = Study.of(table, quasi=["zip"], sensitive=["ill"])
+    release = study.anonymize(Ola(k=5, models=[DistinctL("ill", 2)]))
+    for result in (study.measure(), release):
+        assert "ill: 1 class meets the distinct l" in str(result)
+        assert "only because a missing value counts as a value" in str(result)

@@ -41,7 +41,9 @@ BOOK = ["--ledger", "ledger.db", "--key", "ledger.key"]
 def test_an_output_is_no_url(arguments, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.yaml").write_text(STUDY)
-    (tmp_path / "t.csv").write_text("id,age,sex,ill,pay\n" + "".join(f"{i},{i % 3},m,{i % 4},{i % 5}\n" for i in range(60)))
+    (tmp_path / "t.csv").write_text(
+        "id,age,sex,ill,pay\n" + "".join(f"{i},{i % 3},m,{i % 4},{i % 5}\n" for i in range(60))
+    )
     before = sorted(tmp_path.iterdir())
     assert main(arguments) == 2
     told = capsys.readouterr().err

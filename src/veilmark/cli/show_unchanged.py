@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from veilmark.cli.show import literal, new_table, print_table
+from veilmark.privacy.measures import missing_counted_lines
 
 if TYPE_CHECKING:
     from veilmark.privacy.unchanged import Unchanged
 
 SHOWN = 10
-WORDS = {"l": "the distinct l", "entropy_l": "the entropy l", "recursive_l": "the recursive l", "t": "the t"}
 TITLE = "Columns published unchanged"
 
 
@@ -39,19 +39,8 @@ def unchanged(found: Mapping[str, Unchanged], console: Console, title: str = TIT
 
 def missing_counted(found: Mapping[str, Mapping[str, int]], console: Console) -> None:
     """Where l or t holds only because a missing sensitive value counts as a value."""
-    for name, of in found.items():
-        listed = " and ".join(_classes(count, WORDS[model]) for model, count in of.items())
-        console.print(
-            literal(
-                f"{name}: {listed} only because a missing value counts as a value. To be safe, remove the records without "
-                f"{name}, or fill in the value.",
-                "bold",
-            )
-        )
-
-
-def _classes(count: int, limit: str) -> str:
-    return f"1 class meets {limit}" if count == 1 else f"{count:,} classes meet {limit}"
+    for line in missing_counted_lines(found):
+        console.print(literal(line, "bold"))
 
 
 def _advice(telling: Mapping[str, Unchanged]) -> list[str]:

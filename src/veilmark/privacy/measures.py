@@ -23,6 +23,9 @@ MANY = 1024
 """Classes smaller than that are counted without sorting them."""
 
 
+LIMITS = {"l": "the distinct l", "entropy_l": "the entropy l", "recursive_l": "the recursive l", "t": "the t"}
+
+
 @dataclass(frozen=True)
 class Sensitive:
     """How a sensitive attribute is compared: its `distance`, the place of each code where its values have an
@@ -122,7 +125,11 @@ class Measures(Charted):
             [f"Missing values: {', '.join(f'{n} {v:,}' for n, v in self.missing.items())}."] if self.missing else []
         )
         told = Grid(("re-identification risk", "highest", "mean", over), risks)
-        return Summary(headline, (worst, told, unchanged_grid(self.unchanged)), missing)
+        return Summary(
+            headline,
+            (worst, told, unchanged_grid(self.unchanged)),
+            [*missing, *missing_counted_lines(self.missing_counted)],
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """As the command line prints it as JSON."""
@@ -153,6 +160,19 @@ def _diversity_dict(diversity: Diversity) -> dict[str, Any]:
         "entropy": diversity.entropy,
         "recursive": {"c": diversity.recursive_c, "l": diversity.recursive_l},
     }
+
+
+def missing_counted_lines(found: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """A sentence on each attribute whose limits hold only because a missing value counts as a value."""
+    return [
+        f"{name}: {' and '.join(_classes_meet(n, LIMITS[model]) for model, n in of.items())} only because a missing "
+        f"value counts as a value. To be safe, remove the records without {name}, or fill in the value."
+        for name, of in found.items()
+    ]
+
+
+def _classes_meet(classes: int, limit: str) -> str:
+    return f"1 class meets {limit}" if classes == 1 else f"{classes:,} classes meet {limit}"
 
 
 def measure_classes(

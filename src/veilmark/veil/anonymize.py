@@ -17,7 +17,7 @@ from veilmark.errors import DataError, OptionError, StudyError, listing
 from veilmark.framed import Framed
 from veilmark.hierarchy import Levels
 from veilmark.messages import param
-from veilmark.privacy.measures import count_sizes
+from veilmark.privacy.measures import count_sizes, missing_counted_lines
 from veilmark.privacy.models import KAnonymity, PrivacyModel
 from veilmark.privacy.unchanged import unchanged_grid
 from veilmark.readable import Grid, Summary, count
@@ -178,6 +178,7 @@ class Anonymized(Charted, Framed):
         levels = Grid(("quasi-identifier", "generalization level", "for example"), rows)
         loss = Grid(("loss", "value"), [(name, f"{value:.5g}") for name, value in self.plan.loss.items()])
         held = [f"Promised: {', '.join(map(str, self.models))}."] if self.models else []
+        held += missing_counted_lines(self.missing_counted)
         if self.columns_left_out:
             held.append(f"Not published, because the study does not name them: {', '.join(self.columns_left_out)}.")
         held += [f"{self.plan.local}. To use it, choose Mondrian instead of Ola."] if self.plan.local else []

@@ -139,7 +139,9 @@ class Sliced(Charted):
         try:
             temporary = Path(tempfile.mkdtemp(prefix=PART, dir=target.parent))
         except (FileNotFoundError, NotADirectoryError):
-            raise OptionError(f"'{folder}' cannot be written: there is no folder '{target.parent}'. Make it first.") from None
+            raise OptionError(
+                f"'{folder}' cannot be written: there is no folder '{target.parent}'. Make it first."
+            ) from None
         except OSError as error:
             raise OutputError(f"'{folder}' cannot be written: {error.strerror}.") from None
         try:

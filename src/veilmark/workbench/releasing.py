@@ -444,7 +444,8 @@ def _write_copies(
             checks.append(beside.submit(_measure, folder / copy.file, ground, promised, copy, columns))
             done += 1
         measured = [check.result() for check in checks]
-    return measured[0].unchanged
+    sensitive = ground.study.sensitive
+    return {name: replace(of, sensitive=name in sensitive) for name, of in measured[0].unchanged.items()}
 
 
 def _measure(

@@ -52,7 +52,10 @@ def declare_missing(table: Table, study: Study) -> None:
             code for code in given if table.columns[name] in ("number", "float") and not re.fullmatch(NUMBER, code)
         ]
         if wrong:
-            raise StudyError(f"'{name}' holds numbers, so '{wrong[0]}' cannot be one of its codes for missing values.")
+            raise StudyError(
+                f"'{name}' holds numbers, so '{wrong[0]}' cannot be one of its codes for missing values. Remove "
+                f"'{wrong[0]}' from the codes in the study ({name}: missing)."
+            )
     if codes:
         table.declare_missing(codes)
 
