@@ -3,7 +3,8 @@
     python -m benchmarks.opponent_decoys [--trials 5] [--risk 1.1:1.5]
 
 For each table: the AUC of the best of five classifiers on one copy (the decoys of all recipients judged together, ½ is
-guessing), the same with the population's links beside, decoy rows that no real row could be (pregnant men, children with
+guessing), what the same classifiers reach by noise alone (as many classes, drawn at random, are taken for decoys), the AUC
+with the population's links beside, each classifier's mean, decoy rows that no real row could be (pregnant men, children with
 children), labels that only decoys have, and the share of the records that is given up for the decoys' sake.
 """
 
@@ -16,18 +17,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from veilmark import Study, workbench
+from veilmark.attack.crosscopy import Scope, tell
+from veilmark.mark import telling
 from veilmark.mark.marking import Marking
 from veilmark.sample import voters
 from veilmark.veil.ola import Ola
 from veilmark.workbench.crosscopy import cross_copy
 
 NAMES = tuple(f"recipient {i}" for i in range(10))
+SHUFFLES = 3
+"""So often are random classes judged as if they were decoys."""
 QUASI: Mapping[str, Any] = {
     "zip": {"role": "quasi", "hierarchy": {"mask": 5}},
     "gender": "quasi",
@@ -83,12 +89,25 @@ CASES = {"voters, 30,000 of 1.3 million": plain_voters, "hospital, 40,000 of 400
 class Told:
     """Of one release."""
 
-    alone: float
+    alone: Mapping[str, float]
+    noise: float
     with_register: float
     impossible: int
     rows: int
     new_labels: int
     given_up: float
+
+
+class _Shuffled:
+    """Stands in for `tell`, and judges random classes, too."""
+
+    def __init__(self, seed: int) -> None:
+        self.random, self.noise = np.random.default_rng([seed, 1]), float("nan")
+
+    def __call__(self, found: Any, decoy: np.ndarray, chosen: np.ndarray, **options: Any) -> Scope:
+        best = [tell(found, self.random.permutation(decoy), chosen, **options).best for _ in range(SHUFFLES)]
+        self.noise = float(np.mean([of.auc for of in best if of]))
+        return tell(found, decoy, chosen, **options)
 
 
 def attacked(case: Case, seed: int, risk: tuple[float, float] | None) -> Told:
@@ -100,7 +119,9 @@ def attacked(case: Case, seed: int, risk: tuple[float, float] | None) -> Told:
         study = Study.of(folder / "rows.parquet", dict(case.roles))
         marking = Marking(risk=risk).of_copies(NAMES, 5)
         job = workbench.Job(folder / "population.parquet", ("voter_id",), marking, method=Ola(0.05), seed=seed)
-        made = workbench.release(study, job, folder / "ledger.db", folder / "key", folder / "copies")
+        shuffled = _Shuffled(seed)
+        with patch.object(telling, "tell", shuffled):
+            made = workbench.release(study, job, folder / "ledger.db", folder / "key", folder / "copies")
         decoys = workbench.ledger.decoys(folder / "ledger.db", made.release, folder / "key")
         tables = {
             copy.name: pq.read_table(copy.file) if copy.file.endswith("parquet") else _csv(copy.file)
@@ -114,7 +135,9 @@ def attacked(case: Case, seed: int, risk: tuple[float, float] | None) -> Told:
         note = next((n for n in made.notes if "for the sake of decoys" in n), "(0.0%)")
         share = float(note.partition("(")[2].partition("%")[0]) / 100
         best = linked.whole.best
-        return Told(made.told.best.auc, best.auc if best else float("nan"), impossible, rows, new, share)
+        alone = {name: of.auc for name, of in made.told.classifiers.items()}
+        register = best.auc if best else float("nan")
+        return Told(alone, shuffled.noise, register, impossible, rows, new, share)
 
 
 def _csv(path: str) -> pa.Table:
@@ -143,21 +166,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=5)
     parser.add_argument("--risk", help="decoys that attract, such as 1.1:1.5")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first trial")
     options = parser.parse_args()
     low, _, high = (options.risk or "").partition(":")
     risk = (float(low), float(high)) if high else None
     print(
-        "| table | trials | one copy: AUC, mean | most | with the register | impossible rows | labels of decoys alone "
-        "| given up |"
+        "| table | trials | one copy: AUC, mean | most | by noise alone | with the register | impossible rows "
+        "| labels of decoys alone | given up |"
     )
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("| --- " * 9 + "|")
+    seeds, means = range(options.first, options.first + options.trials), {}
     for name, make in CASES.items():
-        found = [attacked(make(np.random.default_rng(seed)), seed, risk) for seed in range(options.trials)]
-        alone, linked = [of.alone for of in found], [of.with_register for of in found]
+        found = [attacked(make(np.random.default_rng(seed)), seed, risk) for seed in seeds]
+        alone, linked = [max(of.alone.values()) for of in found], [of.with_register for of in found]
         impossible = f"{sum(of.impossible for of in found):,} of {sum(of.rows for of in found):,}"
-        figures = (f"{np.mean(alone):.2f}", f"{max(alone):.2f}", f"{np.nanmean(linked):.2f}", impossible)
+        noise = f"{np.mean([of.noise for of in found]):.2f}"
+        figures = (f"{np.mean(alone):.2f}", f"{max(alone):.2f}", noise, f"{np.nanmean(linked):.2f}", impossible)
         rest = (sum(of.new_labels for of in found), f"{np.mean([of.given_up for of in found]):.1%}")
         print("| " + " | ".join(map(str, (name, len(found), *figures, *rest))) + " |", flush=True)
+        means[name] = {each: f"{np.mean([of.alone[each] for of in found]):.2f}" for each in found[0].alone}
+    for name, each in means.items():
+        print(f"{name}: " + ", ".join(f"{classifier} {mean}" for classifier, mean in each.items()))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from veilmark.mark.plan import plan_marks
 from veilmark.mark.pool import (
     GIVEN_UP,
     GIVEN_UP_AT_MOST,
+    LEFT,
     UNUSUAL,
     blending,
     candidate_pool,
@@ -29,6 +30,7 @@ from veilmark.mark.pool import (
     looking_usual,
     partners,
     riskiest,
+    sharing_labels,
     sizes_like,
     wanted_pool,
 )
@@ -130,7 +132,7 @@ def test_what_is_given_up_is_bounded_and_can_hold_decoys(seed, known):
     linked = made_up(seed)
     marking = Marking().of_copies(NAMES, 5)
     chance = np.random.default_rng(seed).random(int((linked.published > 0).sum()))
-    chosen = given_up(linked, marking, 0, chance, looking_usual(linked) & known)
+    chosen = given_up(linked, marking, 0, chance, sharing_labels(linked) & known)
     if not known:
         assert not len(chosen)
         return
@@ -148,7 +150,7 @@ def blended(seed):
     linked, random = made_up(seed, 30_000, LARGE), np.random.default_rng(seed)
     marking = Marking(decoys=5, covers=2).of_copies(NAMES, 5)
     chance = random.random(int((linked.published > 0).sum()))
-    chosen = given_up(linked, marking, 0, chance, looking_usual(linked))
+    chosen = given_up(linked, marking, 0, chance, sharing_labels(linked))
     given = np.isin(np.arange(len(linked)), chosen)
     linked = linked.without(chosen)
     outside = np.where(linked.published > 0, 0, linked.population - linked.suppressed)
@@ -182,6 +184,21 @@ def test_no_decoy_has_a_label_that_the_release_lacks():
             assert np.isin(code[np.concatenate(marks.decoys)], code[released]).all()
 
 
+def test_what_is_given_up_has_rare_labels_too_but_none_that_few_classes_left_have():
+    rare = 0
+    for seed in range(20):
+        linked = made_up(seed, 30_000, LARGE)
+        marking = Marking(decoys=4, covers=2).of_copies(NAMES, 5)
+        chance = np.random.default_rng(seed).random(int((linked.published > 0).sum()))
+        chosen = given_up(linked, marking, 0, chance, sharing_labels(linked))
+        rare += int((~looking_usual(linked)[chosen]).sum())
+        left = np.setdiff1d(np.flatnonzero(linked.published > 0), chosen)
+        for code in linked.codes:
+            classes = Counter(code[left].tolist())
+            assert all(classes[label] >= LEFT for label in code[chosen].tolist())
+    assert rare > 0
+
+
 def test_sizes_are_those_of_classes_whose_labels_are_as_common():
     linked = made_up(1, 30_000, LARGE)
     released = np.flatnonzero(linked.published > 0)
@@ -201,7 +218,7 @@ def test_classes_are_given_up_in_pairs_that_take_each_others_values():
         linked = made_up(seed, 30_000, LARGE)
         marking = Marking(decoys=4, covers=2).of_copies(NAMES, 5)
         chance = np.random.default_rng(seed).random(int((linked.published > 0).sum()))
-        chosen = given_up(linked, marking, 0, chance, looking_usual(linked))
+        chosen = given_up(linked, marking, 0, chance, sharing_labels(linked))
         partner = partners(linked, chosen)
         assert len(chosen) % 2 == 0
         assert (partner[partner[chosen]] == chosen).all()

@@ -151,6 +151,8 @@ DISGUISES = {
     "all coded": lambda t: coded(t, COLUMNS, 2, "code "),
     "all coded and renamed": lambda t: coded(t, COLUMNS, 3, "code ").rename_columns(["a", "b", "c"]),
     "labels that changed places": lambda t: coded(t, ["place"], 4),
+    "labels that changed places in all columns": lambda t: coded(t, COLUMNS, 5),
+    "labels that changed places in all columns, otherwise": lambda t: coded(t, COLUMNS, 6),
     "half of the rows, renamed": lambda t: t.take(np.arange(0, len(t), 2)).rename_columns(["a", "b", "c"]),
 }
 

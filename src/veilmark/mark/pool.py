@@ -2,10 +2,11 @@
 
 There are two kinds of pool, and a release has one of them.
 
-- *Decoys that blend in* (the default). Some released classes, of all sizes, are withheld from everybody, and decoys are
-  drawn from these. They are given up in pairs that are like each other, and a decoy class takes all other values of its
-  partner. What is left of the release and what was given up are alike, so that nothing in a copy tells its decoys:
-  neither a label, nor a pair of labels, nor a size. Unreleased classes that look as usual join them where they are few.
+- *Decoys that blend in* (the default). Some released classes, of all sizes and with labels common and rare, are withheld
+  from everybody, and decoys are drawn from these. They are given up in pairs that are like each other, and a decoy class
+  takes all other values of its partner. What is left of the release and what was given up are alike, so that nothing in a
+  copy tells its decoys: neither a label, nor a pair of labels, nor a size. Unreleased classes that look as usual join them
+  where they are few.
 - *Decoys that attract* (`risk`, as in the AnonTokens paper). Classes of the population that are not released and link to
   fewer persons than any released one: whoever links a copy to the population finds these first. Without the population,
   their rare labels may tell them. Released classes that link to the fewest persons are given up to raise that limit.
@@ -34,7 +35,9 @@ GIVEN_UP_AT_MOST = 0.2
 RAISED = 0.01
 """At most this share of the records is given up so that decoys attract."""
 UNUSUAL = 0.1
-"""This share of the released classes has the rarest labels; decoys are as usual as the others."""
+"""This share of the released classes has the rarest labels; decoys from unreleased classes are as usual as the others."""
+LEFT = 3
+"""Each label of a class that is given up is in so many classes that are left."""
 LIKE = 25
 """A decoy class is as large as one of so many released classes, whose labels are about as common."""
 
@@ -50,6 +53,15 @@ def expected_sizes(linked: Linked) -> np.ndarray:
         share = np.bincount(codes, weights=linked.published, minlength=len(labels)) / total
         expected += np.log(np.maximum(share[codes], 1e-12))
     return expected
+
+
+def sharing_labels(linked: Linked) -> np.ndarray:
+    """A mask of the classes each of whose labels another released class has. Any of these may be given up, the rare ones as
+    well: decoys that are never rare would be told by that."""
+    shared = np.ones(len(linked), dtype=bool)
+    for code in linked.told_codes:
+        shared &= _records_elsewhere(code, linked.published) > 0
+    return shared
 
 
 def looking_usual(linked: Linked) -> np.ndarray:
@@ -127,16 +139,18 @@ def wanted_pool(marking: CopyMarking) -> int:
     return pool_size(len(marking.recipients), marking.decoys, marking.false_accusation)
 
 
-def given_up(linked: Linked, marking: CopyMarking, allowance: int, chance: np.ndarray, usual: np.ndarray) -> np.ndarray:
+def given_up(
+    linked: Linked, marking: CopyMarking, allowance: int, chance: np.ndarray, may_go: np.ndarray
+) -> np.ndarray:
     """The released classes that nobody gets, so that the pool is large enough; none, or fewer, where that costs too much.
 
     `allowance` are the records that may be suppressed beside those that are already, `chance` has a random number for each
-    released class, `usual` is a mask of the classes that may be given up so that decoys blend in: none where it is not known
-    who of the population is in the source, since then decoys cannot be had from a class that was given up.
+    released class, `may_go` is a mask of the classes that may be given up so that decoys blend in: none where it is not
+    known who of the population is in the source, since then decoys cannot be had from a class that was given up.
     """
     if marking.risk is not None:
-        return _risky_classes(_guessed(linked, bool(usual.any())), marking, allowance)
-    return _usual_classes(linked, marking, chance, usual)
+        return _risky_classes(_guessed(linked, bool(may_go.any())), marking, allowance)
+    return _keeping_labels(linked, _like_the_others(linked, marking, chance, may_go))
 
 
 def _risky_classes(linked: Linked, marking: CopyMarking, allowance: int) -> np.ndarray:
@@ -154,30 +168,41 @@ def _guessed(linked: Linked, members_known: bool) -> Linked:
     return replace(linked, outside=outside)
 
 
-def affordable_decoys(linked: Linked, marking: CopyMarking, chance: np.ndarray, usual: np.ndarray) -> int:
+def affordable_decoys(linked: Linked, marking: CopyMarking, chance: np.ndarray, may_go: np.ndarray) -> int:
     """The decoys for each recipient: as many as were asked for. If nobody asked: as many as claims need to name a recipient,
     where the classes for that can be had for a small share of the records, or at least few."""
     if marking.decoys_asked or marking.risk is not None or not marking.decoys:
         return marking.decoys
-    _, share = _to_give_up(linked, chance, usual, wanted_pool(marking))
+    _, share = _to_give_up(linked, chance, may_go, wanted_pool(marking))
     unreleased = looking_usual(linked) & (linked.published == 0) & (linked.population >= smallest_class(linked))
     classes = int((share <= GIVEN_UP).sum()) or int(unreleased.sum())
     return marking.decoys if classes >= wanted_pool(marking) else min(marking.decoys, DECOYS)
 
 
-def _usual_classes(linked: Linked, marking: CopyMarking, chance: np.ndarray, usual: np.ndarray) -> np.ndarray:
-    order, share = _to_give_up(linked, chance, usual, wanted_pool(marking))
+def _like_the_others(linked: Linked, marking: CopyMarking, chance: np.ndarray, may_go: np.ndarray) -> np.ndarray:
+    """Pairs of classes like those that are left, one after the other."""
+    order, share = _to_give_up(linked, chance, may_go, wanted_pool(marking))
     drawn = np.arange(len(order)) < marking.decoys * len(marking.recipients)
     chosen = order[np.where(drawn, share <= GIVEN_UP_AT_MOST, share <= GIVEN_UP)]
     return chosen[: len(chosen) // 2 * 2]
 
 
-def _to_give_up(linked: Linked, chance: np.ndarray, usual: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+def _keeping_labels(linked: Linked, chosen: np.ndarray) -> np.ndarray:
+    """The pairs of which each label is in several classes that are left: a label of decoys alone would tell them at once,
+    and a recipient may lack a class or two, the covers, of those that are left."""
+    left = linked.without(chosen).published > 0
+    known = np.ones(len(chosen), dtype=bool)
+    for code in () if linked.local else linked.told_codes:
+        known &= np.bincount(code[left], minlength=int(code.max(initial=0)) + 1)[code[chosen]] >= LEFT
+    return chosen[np.repeat(known.reshape(-1, 2).all(axis=1), 2)]
+
+
+def _to_give_up(linked: Linked, chance: np.ndarray, may_go: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """So many released classes in the order in which they are given up, or one more, each two after the other like each
     other; and the share of the records that are gone with each."""
     outside = linked.population - linked.published - linked.suppressed
     order = spread(linked, chance)
-    order = _in_pairs(linked, order[usual[order] & (outside[order] >= linked.published[order])], outside, count)
+    order = _in_pairs(linked, order[may_go[order] & (outside[order] >= linked.published[order])], outside, count)
     return order, np.cumsum(linked.published[order]) / max(int(linked.published.sum()), 1)
 
 

@@ -313,14 +313,14 @@ class _Search:
         rows = self.leak.combinations([self.columns[c] for c in read])
         labels = sum(len(np.unique(up)) for up in tried.values())
         table = _Together(rows, list(read), self.released)
-        if rows.counts.sum() < ROWS_A_VALUE * labels or table.distances(read).max() <= NEAR:
+        if rows.counts.sum() < ROWS_A_VALUE * labels:
             return
-        better = [c for c in tried if table.gains(read, {c: tried[c]}, 0.7)]
-        for some in ({c: tried[c] for c in better}, tried):
-            if some and (coded := table.gains(read, some, 0.5)):
-                for c, reading in coded.items():
-                    self._read[c, self.columns[c]], self.by[c] = reading, "map" if c in self.mapped else "codes"
+        for _ in tried:  # a column may be seen to be exchanged only when others were put right
+            if table.distances(read).max() <= NEAR or not (coded := table.exchanged(read, tried)):
                 return
+            read |= coded
+            for c, reading in coded.items():
+                self._read[c, self.columns[c]], self.by[c] = reading, "map" if c in self.mapped else "codes"
 
     # What is plausible.
 
@@ -370,6 +370,14 @@ class _Together:
                 for a, b in combinations(self.names, 2)
             ]
         )
+
+    def exchanged(
+        self, read: Mapping[str, ColumnReading], ups: Mapping[str, np.ndarray]
+    ) -> dict[str, ColumnReading]:
+        """Readings of some columns as coded, by which the pairs are half as far off as now, or nearer."""
+        better = {c: up for c, up in ups.items() if self.gains(read, {c: up}, 0.7)}
+        found = [coded for some in (better, ups) if some and (coded := self.gains(read, some, 0.5))]
+        return min(found, key=lambda coded: float(self.distances({**read, **coded}).sum()), default={})
 
     def gains(
         self, read: Mapping[str, ColumnReading], ups: Mapping[str, np.ndarray], part: float

@@ -23,7 +23,7 @@ from veilmark.mark.discover import Linked, link, relabel, suppressed_classes, un
 from veilmark.mark.marking import CopyMarking
 from veilmark.mark.plan import Marks, keyed_order
 from veilmark.mark.plant import Rows
-from veilmark.mark.pool import affordable_decoys, blending, given_up, looking_usual, partners
+from veilmark.mark.pool import affordable_decoys, blending, given_up, partners, sharing_labels
 from veilmark.messages import param, template_of
 from veilmark.privacy.models import PrivacyModel
 from veilmark.study import Study
@@ -111,14 +111,14 @@ class Ground:
         """With the classes that decoys may come from, of which some are given up for their sake."""
         linked = replace(self.linked, weights=self._weights())
         chance = np.random.default_rng(list(f"pool {seed}".encode())).random(int((linked.published > 0).sum()))
-        usual = np.ones(len(linked), dtype=bool) if linked.local else looking_usual(linked)
-        marking = replace(marking, decoys=affordable_decoys(linked, marking, chance, usual & self.members_known))
+        may_go = self.members_known & (np.ones(len(linked), dtype=bool) if linked.local else sharing_labels(linked))
+        marking = replace(marking, decoys=affordable_decoys(linked, marking, chance, may_go))
         settled = replace(self, marking=marking)
         if not marking.decoys or (isinstance(method, Ola) and method.unit != "records"):
             return replace(settled, linked=self._allowing(linked, marking))
         limit = method.suppression if isinstance(method, Ola) else 0.0
         allowance = int(limit * self.classes.total_records + 1e-9) - self.plan.suppressed
-        chosen = given_up(linked, marking, allowance, chance, usual & self.members_known)
+        chosen = given_up(linked, marking, allowance, chance, may_go)
         spared = int(linked.published[chosen].sum())
         if spared:
             linked = replace(linked.without(chosen), given_up=np.isin(np.arange(len(linked)), chosen))
