@@ -81,10 +81,10 @@ def test_hierarchies_by_file_and_by_mapping(tmp_path):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"sensitive": ["dx", "age"]}, "'age' is named as quasi and as sensitive"),
+        ({"sensitive": ["dx", "age"]}, "'age' has two roles: quasi and sensitive"),
         ({"quasi": "zip"}, r"quasi='zip' is a text. List the columns: quasi=\['zip'\]"),
-        ({"hierarchies": {"zap": vm.Mask(5)}}, "'zap' has no role, but its hierarchy is given. Did you mean 'zip'"),
-        ({"weights": {"HIV": {"a": 1}}}, "'HIV' has no role, but its weights is given"),
+        ({"hierarchies": {"zap": vm.Mask(5)}}, "'zap' has hierarchy, but no role. Did you mean 'zip'"),
+        ({"weights": {"HIV": {"a": 1}}}, "'HIV' has weights, but no role"),
         ({"weights": {"zip": {"a": 1}}}, "weights"),
         ({"hierarchies": {"zip": {"maks": 5}}}, "'maks' is not a kind of hierarchy"),
     ],
@@ -97,7 +97,7 @@ def test_roles_that_cannot_be_are_refused(given, words):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: vm.Mask(0), "Mask does not take 0"),
+        (lambda: vm.Mask(0), "Mask does not accept 0"),
         (lambda: vm.Intervals(5, 7), "7 is not a multiple of 5"),
         (lambda: vm.Intervals(), "empty"),
         (lambda: vm.Dates("mont"), "Did you mean 'month'"),
@@ -300,7 +300,7 @@ def test_a_release_says_what_it_lacks(tmp_path):
         study.release(["ada", "bob"], vm.Ola(k=5), marking=marking)
     with pytest.raises(vm.OptionError, match="not by FSlip"):
         study.release(["ada", "bob"], vm.FSlip(k=5), marking=marking, dry_run=True)
-    with pytest.raises(vm.OptionError, match="A coalition has 1 to 2 members"):
+    with pytest.raises(vm.OptionError, match="must be from 1 to 2, the number of recipients"):
         study.release(["ada", "bob"], vm.Ola(k=5), marking=vm.Marking(decoys=0, collusion=3), dry_run=True)
 
 

@@ -62,7 +62,7 @@ def test_codes_of_finds_values_of_any_type():
 
 
 def test_a_nul_byte_is_refused():
-    with pytest.raises(DataError, match="'zip' holds a NUL byte"):
+    with pytest.raises(DataError, match="'zip' contains a NUL byte"):
         Domain.of(pa.array(["a\0b"]), "zip")
 
 

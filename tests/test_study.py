@@ -69,15 +69,15 @@ FAULTS = {
     "widths that do not nest": (GOOD.replace("[5, 10, 20]", "[4, 6]"), "line 6.*6 is not a multiple of 4"),
     "no version": (GOOD.replace("version: 1\n", ""), "'version' is missing"),
     "another version": (GOOD.replace("version: 1", "version: 7"), "line 1, version.*7"),
-    "no source": (GOOD.replace("source: patients.csv\n", ""), "names no source"),
+    "no source": (GOOD.replace("source: patients.csv\n", ""), "has no source"),
     "a list": ("- a\n- b\n", "must be a mapping"),
     "nothing": ("", "is empty"),
     "bad indentation": ("version: 1\n source: x\n", "line 2, column .* is not valid YAML"),
-    "a key twice": (GOOD + "version: 1\n", "version: this key stands twice"),
-    "person as quasi": (GOOD.replace("patient_id", "age"), "'age' tells persons apart"),
+    "a key twice": (GOOD + "version: 1\n", "version: this key appears twice"),
+    "person as quasi": (GOOD.replace("patient_id", "age"), "'age' is the person column"),
     "weights of a quasi": (
         GOOD.replace("{role: quasi}", "{role: quasi, weights: {a: 1}}"),
-        "belong to role sensitive",
+        "need the role sensitive",
     ),
     "no hierarchy for its distance": (
         GOOD.replace("distance: equal", "distance: hierarchical"),
@@ -98,7 +98,10 @@ FAULTS = {
         GOOD.replace("patients.csv", "{engine: postgres, urll: x, table: y}"),
         "source.urll: .*Did you mean 'url'. Known here: engine, url, table.$",
     ),
-    "an address": (GOOD.replace("patients.csv", "postgresql://u:sesame@h/d"), "source: an address is no file. Write"),
+    "an address": (
+        GOOD.replace("patients.csv", "postgresql://u:sesame@h/d"),
+        "source: this is a URL, not a file path. Write",
+    ),
 }
 
 
@@ -130,7 +133,7 @@ def test_a_study_of_a_frame(frame):
 def test_a_study_of_a_frame_is_saved_without_a_source(tmp_path):
     frame = pa.table({"a": [1, 1, 2]})
     Study.of(frame, {"a": "quasi"}).save(tmp_path / "x.yaml")
-    with pytest.raises(StudyError, match=r"x\.yaml names no source\. Add a line such as `source: patients\.csv`"):
+    with pytest.raises(StudyError, match=r"x\.yaml has no source\. Add a line such as `source: patients\.csv`"):
         Study.open(tmp_path / "x.yaml").measure()
     assert Study.open(tmp_path / "x.yaml", data=frame).measure().records == 3
 

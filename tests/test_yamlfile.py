@@ -63,7 +63,7 @@ def read(folder: Path, text: str) -> Whole:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("parts: &p {a: *p}", r"whole\.yaml' is nested too deeply, or within itself"),
+        ("parts: &p {a: *p}", r"whole\.yaml' is nested too deeply, or contains itself"),
         ("parts: " + "[" * 3000, r"whole\.yaml' is nested too deeply"),
         ("parts:\n  [a, b]: {weight: 1}", r"whole\.yaml, line 2: a key must be a text"),
         ("parts:\n  {a: b}: {weight: 1}", r"whole\.yaml, line 2: a key must be a text"),
@@ -74,7 +74,7 @@ def read(folder: Path, text: str) -> Whole:
         ("source:\n  path: x", r"line 2, source\.path: .*given: 'x'"),
         ("version: 3", r"line 1, version: '3' is not known\. Use one of: 1, 2\.$"),
         ("only: 2", r"line 1, only: '2' is not known\. Use 1\.$"),
-        ("only: '1'", r"line 1, only: '1' stands in quotes, which makes it a text\. Write it without\.$"),
+        ("only: '1'", r"line 1, only: '1' is in quotes, so it is text\. Remove the quotes\.$"),
         ("kind: {a: quasi}", r"kind\.a: .*\(mapping\) such as \{role: quasi\} \(given: 'quasi'\)\.$"),
         ("kind: {a: 5}", r"kind\.a: .*\(mapping\) such as \{role: …\} \(given: 5\)\.$"),
         ("kind: {note: {rloe: 5}}", r"kind\.note\.role: the key 'role' is missing"),

@@ -35,13 +35,13 @@ class Domain:
             text = as_text(values)
         except pa.ArrowNotImplementedError:
             raise DataError(
-                f"Column '{column}' holds values of the type {values.type}, which cannot be compared. Convert the column to "
-                "text or to numbers, or give it the role other."
+                f"Column '{column}' has values of the type {values.type}, which cannot be compared. Convert the "
+                "column to text or to numbers, or give it the role other."
             ) from None
         if pc.any(pc.match_substring(text, "\0")).as_py():
             raise DataError(
-                f"Column '{column}' holds a NUL byte (\\0), which no table should: the file is damaged, binary, "
-                "or in an encoding that was not recognized. Export it again as UTF-8 text."
+                f"Column '{column}' contains a NUL byte (\\0). The file is damaged, binary, or in an encoding "
+                "that was not recognized. Export it again as UTF-8 text."
             )
         text, first = _distinct(text)
         order = canonical_order(text)

@@ -37,7 +37,9 @@ def whole_file(path: Path, mode: int | None = None) -> Iterator[Path]:
     try:
         handle, name = tempfile.mkstemp(prefix=PART, suffix=path.suffix, dir=target.parent)
     except (FileNotFoundError, NotADirectoryError):
-        raise OptionError(f"'{path}' cannot be written: there is no folder '{target.parent}'. Make it first.") from None
+        raise OptionError(
+            f"'{path}' cannot be written: there is no folder '{target.parent}'. Create the folder first."
+        ) from None
     except OSError as error:
         raise OutputError(
             f"'{path}' cannot be written: {error.strerror}. Check the folder and its permissions."
@@ -112,7 +114,7 @@ def check_table_path(path: Path) -> None:
     """A table can be written to this path: CSV or Parquet by its suffix."""
     refuse_address(path)
     if path.suffix not in (".csv", ".parquet"):
-        raise OptionError(f"'{path}' must end in .csv or .parquet, so that it is known what to write.")
+        raise OptionError(f"'{path}' must end in .csv or .parquet.")
 
 
 def write_table(table: pa.Table, path: Path, mode: int | None = None) -> None:

@@ -186,8 +186,8 @@ def fold(
     folding = folding or Folding()
     if lacking := table.missing(person):
         raise DataError(
-            f"The person column '{person}' of '{table.label}' is empty in {lacking:,} records, so it is not known whose "
-            "they are. Fill it in, remove those records, or drop `person` from the study."
+            f"The person column '{person}' of '{table.label}' is empty in {lacking:,} records, so their person is "
+            "unknown. Fill it in, remove those records, or remove `person` from the study."
         )
     columns = [*quasi, *sensitive, *([folding.date] if folding.date else [])]
     domains = {c: table.domain(c) for c in dict.fromkeys(columns)}
@@ -213,9 +213,9 @@ def check_single(found: Mapping[str, Fingerprints], quasi: Sequence[str]) -> Non
         several = int((found[name].lengths > 1).sum())
         if several:
             raise DataError(
-                f"{several:,} persons have more than one value of the quasi-identifier '{name}' in their records. Say at "
-                "the top level of the study, as `person:` is, which one counts: fold: mode (the commonest), fold: first, "
-                f"or fold: {{latest: DATE_COLUMN}}; or give '{name}' another role."
+                f"{several:,} persons have more than one value of the quasi-identifier '{name}' in their records. "
+                "Say which value counts, at the top level of the study: fold: mode (the most frequent), fold: "
+                f"first, or fold: {{latest: DATE_COLUMN}}. Or give '{name}' another role."
             )
 
 
@@ -239,7 +239,7 @@ class _Part:
             self._codes = coding.result()
         if (checks[self._firsts][self._person] != checks).any():
             raise VeilmarkError(
-                "Two persons could not be told apart by their hashes. Rename the person column's values."
+                "Two values of the person column have the same hash. Change the values of the person column."
             )
         if any(len(codes) != len(hashes) for codes in self._codes.values()):
             raise DataError(f"'{table.label}' changed while it was being read. Try again when nobody writes to it.")

@@ -137,7 +137,7 @@ class Study(Readable):
             (name, of.role, next(iter(of.hierarchy.model_dump())) if of.hierarchy else "", self.reasons.get(name, ""))
             for name, of in self.spec.attributes.items()
         ]
-        person = f" '{self.person}' tells persons apart." if self.person else ""
+        person = f" The person column is '{self.person}'." if self.person else ""
         headings = ("column", "role", "hierarchy", "why")
         grid = Grid(headings if self.reasons else headings[:3], rows if self.reasons else [row[:3] for row in rows])
         return Summary(f"A study of {self.label}, {len(rows)} columns.{person}", (grid,))
@@ -198,7 +198,7 @@ class Study(Readable):
         source = self.spec.source
         if source is None and self.data is None:
             raise StudyError(
-                f"{self.name} names no source. Add a line such as `source: patients.csv`, or open it with a frame: "
+                f"{self.name} has no source. Add a line such as `source: patients.csv`, or open it with a frame: "
                 "Study.open(…, data=frame)."
             )
         return (self.data, None) if source is None else resolve_source(source, self.folder)

@@ -68,7 +68,7 @@ class SparkSource(_Strict):
     @model_validator(mode="after")
     def _one_of_them(self) -> SparkSource:
         if (self.path is None) == (self.table is None):
-            raise ValueError("give path or table, one of them")
+            raise ValueError("give either path or table")
         return self
 
 
@@ -121,11 +121,9 @@ class Attribute(_Strict):
     @model_validator(mode="after")
     def _fits_role(self) -> Attribute:
         if self.role != "sensitive" and (self.weights or self.order or self.distance != "equal"):
-            raise ValueError(
-                f"weights, distance and order belong to role sensitive, and this one's role is {self.role}"
-            )
+            raise ValueError(f"weights, distance and order need the role sensitive, but the role here is {self.role}")
         if self.keep and self.role != "direct":
-            raise ValueError(f"keep: {self.keep} belongs to role direct, and this one's role is {self.role}")
+            raise ValueError(f"keep: {self.keep} needs the role direct, but the role here is {self.role}")
         if self.distance == "hierarchical" and self.hierarchy is None:
             raise ValueError("distance: hierarchical needs a hierarchy")
         return self
@@ -151,13 +149,13 @@ class StudySpec(_Strict):
     @classmethod
     def _known_engine(cls, given: Any) -> Any:
         if given is not None and (engine := _kind_of_source(given)) not in ("text", *ENGINES):
-            raise ValueError(f"engine '{engine}' is not known; there are {', '.join(ENGINES)}")
+            raise ValueError(f"engine '{engine}' is not known. Known engines: {', '.join(ENGINES)}")
         if engines := _lacking_engine(given):
             raise ValueError(f"the engine is missing. Add {' or '.join(f'engine: {name}' for name in engines)}")
         if isinstance(given, str) and is_address(given):
             raise ValueError(
-                "an address is no file. Write {engine: postgres, url: env:DATABASE_URL, table: …} for a table in "
-                "PostgreSQL, {engine: spark, path: …} for files that Spark reads"
+                "this is a URL, not a file path. Write {engine: postgres, url: env:DATABASE_URL, table: …} for a "
+                "table in PostgreSQL, {engine: spark, path: …} for files that Spark reads"
             )
         return given
 
@@ -165,7 +163,7 @@ class StudySpec(_Strict):
     def _person_is_no_attribute(self) -> StudySpec:
         role = self.attributes[self.person].role if self.person in self.attributes else None
         if role in ("quasi", "sensitive"):
-            raise ValueError(f"'{self.person}' tells persons apart (person: …), so its role cannot be {role}")
+            raise ValueError(f"'{self.person}' is the person column (person: …), so its role cannot be {role}")
         return self
 
 
@@ -197,7 +195,7 @@ def attributes_of(
             raise StudyError(f"{role}='{names}' is a text. List the columns: {role}=['{names}'].")
         for name in names:
             if columns.setdefault(name, {"role": role})["role"] != role:
-                raise StudyError(f"'{name}' is named as {columns[name]['role']} and as {role}. Give it one role.")
+                raise StudyError(f"'{name}' has two roles: {columns[name]['role']} and {role}. Give it one role.")
     known = {
         "hierarchy": {name: hierarchy_content(of) for name, of in hierarchies.items()},
         "weights": {name: dict(of) for name, of in weights.items()},
@@ -206,8 +204,8 @@ def attributes_of(
         for name, of in by_column.items():
             if name not in columns:
                 raise StudyError(
-                    f"The column '{name}' has no role, but its {key} is given.{did_you_mean(name, columns)} "
-                    "Name it among the quasi-identifiers or the sensitive attributes."
+                    f"The column '{name}' has {key}, but no role.{did_you_mean(name, columns)} Add it to "
+                    "the quasi-identifiers or the sensitive attributes."
                 )
             columns[name][key] = of
     return columns
@@ -244,8 +242,8 @@ def _upgrade(document: Document) -> None:
     while isinstance(document.data, dict) and isinstance(version := document.data.get("version"), int):
         if version > VERSION:
             raise StudyError(
-                f"{document.place(('version',))}: this study file is of version {version}, and this veilmark reads versions "
-                f"up to {VERSION}. Update veilmark."
+                f"{document.place(('version',))}: this study file has version {version}, but this veilmark reads "
+                f"versions up to {VERSION}. Update veilmark."
             )
         if version not in UPGRADES:
             return

@@ -54,7 +54,7 @@ def read_yaml(path: Path, error: type[InputError]) -> Document:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         if is_address(path):
-            raise error("An address (…://) is given where a file is asked for. Name a file on this machine.") from None
+            raise error("This is a URL (…://), not a file path. Name a file on this machine.") from None
         raise error(f"There is no file '{path}'. Check the name and the folder.") from None
     except IsADirectoryError:
         raise error(f"'{path}' is a folder. Name the file in it.") from None
@@ -69,7 +69,7 @@ def read_yaml(path: Path, error: type[InputError]) -> Document:
     except yaml.YAMLError as problem:
         raise error(_syntax(path, problem)) from None
     except RecursionError:
-        raise error(f"'{path}' is nested too deeply, or within itself. Make it flatter.") from None
+        raise error(f"'{path}' is nested too deeply, or contains itself. Reduce the nesting.") from None
     return document
 
 
@@ -98,7 +98,7 @@ def _mapping(node: yaml.MappingNode, keys: Path_, document: Document, error: typ
         name = str(key.value)
         document.lines[(*keys, name)] = line
         if name in result:
-            raise error(f"{document.place((*keys, name))}: this key stands twice. Keep one of them.")
+            raise error(f"{document.place((*keys, name))}: this key appears twice. Keep one of them.")
         result[name] = _build(value, (*keys, name), document, error)
     return result
 
@@ -152,7 +152,7 @@ def _not_among(fault: ErrorDetails) -> str:
     expected = [text or number for text, number in quoted if number != "or"]
     given = fault["input"]
     if given in expected:
-        return f"'{given}' stands in quotes, which makes it a text. Write it without."
+        return f"'{given}' is in quotes, so it is text. Remove the quotes."
     known = f"Use one of: {', '.join(expected)}." if len(expected) > 1 else f"Use {expected[0]}."
     return f"'{given}' is not known.{did_you_mean(str(given), expected)} {known}"
 

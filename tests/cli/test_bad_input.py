@@ -31,7 +31,7 @@ FILES = {
     "a column twice": (b"a,s,a\n1,x,2\n", "more than one column called 'a'"),
     "a column without a name": (b"a,s,\n1,x,2\n", "no name for column 3"),
     "a NUL byte at the start": (b"a,s\n\x00\x01,x\n", "NUL bytes"),
-    "a NUL byte far down": (b"a,s\n" + b"1,x\n" * 2000 + b"2,\x00y\n", "'s' holds a NUL byte"),
+    "a NUL byte far down": (b"a,s\n" + b"1,x\n" * 2000 + b"2,\x00y\n", "'s' contains a NUL byte"),
     "a long line": (b"a,s\n1," + b"x" * 5_000_000 + b"\n", "longer than 2 MB"),
     "one long line": (b"x" * 5_000_000, "longer than 1 MB"),
     "a row too short after blank lines": (b"\n\na,s\n1,x\n2\n", "line 5 .* has 1 fields"),

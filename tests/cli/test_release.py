@@ -167,7 +167,7 @@ BAD = {
     "an identity column that is not there": (["--identity", "voters"], "Did you mean 'voter'"),
     "an identity column twice": (["--identity", "voter,voter"], "twice"),
     "no identity column": (["--identity", ","], "--identity is missing"),
-    "too few candidates": (["--decoys", "500"], "It can carry"),
+    "too few candidates": (["--decoys", "500"], "That is enough for"),
     "no candidates in reach": (["--risk", "1:1.0001"], "Widen --risk"),
     "too many covers": (["--covers", "90"], "At most"),
     "a code too long": (["--covers", "0", "--collusion", "4"], "needs"),
@@ -361,7 +361,7 @@ def test_persons_who_serve_by_looking_at_each(seed, identity, mondrian):
 def test_a_population_that_is_the_source_has_no_decoys(method):
     data = Register([dict(p) for p in town().members], town().members)
     job = workbench.Job(data.population, ("voter",), wide(NAMES, k=3), (), method)
-    with pytest.raises(OptionError, match="It can carry none"):
+    with pytest.raises(OptionError, match="That is enough for none"):
         workbench.release(data.study(), job, dry_run=True)
 
 
@@ -499,7 +499,7 @@ def test_claims_by_name_by_label_and_by_value(run, files):
     by_name = [{"voter": d["voter"]} for d in one_each] + [{"voter": f"stranger {i}"} for i in range(30)]
     found = claim(by_name)
     assert found["accused"] == [leaker]
-    assert "keyed draw of decoy classes" in found["meaning"]
+    assert "secret key drew the decoy classes" in found["meaning"]
     assert {e["kind"] for e in found["recipients"][0]["evidence"]} == {"decoy class claimed"}
     assert claim([{"voter": p["voter"]} for p in strangers[:300]])["accused"] == []
     assert claim([{"voter": p["voter"]} for p in town().people])["accused"] == []
@@ -574,9 +574,9 @@ NOT_TRACED = {
     "nothing to trace": ([], "Give --claims or --file"),
     "both": (["--file", "leak.csv", "--claims", "leak.csv"], "Give --claims or --file"),
     "a file that is not there": (["--file", "gone.csv"], "gone.csv"),
-    "a file that shares no columns": (["--file", "strange.csv"], "no column holds its values"),
-    "claims that share no columns": (["--claims", "strange.csv"], "no column holds its values"),
-    "a file of other values": (["--file", "values.csv"], "no column holds its values"),
+    "a file that shares no columns": (["--file", "strange.csv"], "no column has its values"),
+    "claims that share no columns": (["--claims", "strange.csv"], "no column has its values"),
+    "a file of other values": (["--file", "values.csv"], "no column has its values"),
     "empty claims": (["--claims", "empty_claims.csv"], "no records"),
     "an empty leak": (["--file", "empty_claims.csv"], "no records"),
     "another key": (["--file", "leak.csv", "--key", "other"], "another key"),

@@ -87,7 +87,7 @@ def test_a_chart(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--strategy", "blend"], "no way to mix 'blend'"),
+        (["--strategy", "blend"], "'blend' is not a way to mix"),
         (["--collusion", "9"], "1 to 8 members"),
         (["--false-accusation", "0"], "between 0 and 1"),
         (["--deletions", "1"], "must lie between 0 and 1, not 1"),

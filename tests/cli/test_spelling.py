@@ -78,7 +78,7 @@ def test_files_that_are_written(run, case):
             "release study.yaml --recipients ada --decoys 0 --covers 3",
             "publish: --ledger, --key and -o. Only a dry run (--dry",
         ),
-        ("release study.yaml --recipients a,b --decoys 0 --collusion 9 --marks rows --dry-run", "1 to 2 members"),
+        ("release study.yaml --recipients a,b --decoys 0 --collusion 9 --marks rows --dry-run", "1 to 2, the number"),
         (
             "release study.yaml --recipients a,b --decoys 0 --covers 1 --marks rows --dry-run",
             "Row marks (--marks rows)",

@@ -171,7 +171,7 @@ def test_a_third_party_comes_to_the_same_verdict_without_ledger_and_key(run, mad
     assert theirs["recipients"] == ours["recipients"]
     check = ["ledger", "verify-commitment", tmp_path / "opened.json", "--commitment"]
     err = run(*check, "0" * 64, "--file", "leak.csv", code=2)
-    assert "not what was published before" in err
+    assert "does not match what was published" in err
     err = run(*check, published, code=2)
     assert "Give --claims or --file" in err
 

@@ -50,7 +50,7 @@ def test_rare_types_are_read(tmp_path, kind, form):
 
 def test_types_that_nothing_compares_are_named(tmp_path):
     months = pa.table({"q": ["a"] * 2, "x": pa.array([pa.MonthDayNano([1, 2, 3])] * 2)})
-    with pytest.raises(DataError, match=r"Column 'x' holds values of the type month_day_nano_interval"):
+    with pytest.raises(DataError, match=r"Column 'x' has values of the type month_day_nano_interval"):
         Study.of(months, {"q": "quasi", "x": "quasi"}).measure()
     study = Study.of(months, {"q": "quasi", "x": "other"})
     assert study.anonymize(Ola(k=2), tmp_path / "o.csv").records == 2

@@ -52,7 +52,7 @@ def test_a_ledger_put_back_is_found(filled, where, anchored, tmp_path, entries):
     found = check(where, anchored, tmp_path / "key")
     assert (found.ok, found.what) == (
         False,
-        f"an anchor names 6 entries, and {entries} are left: the others were removed",
+        f"an anchor records 6 entries, but the ledger has {entries}: the others were removed",
     )
 
 
@@ -122,17 +122,17 @@ def test_a_time_stamp_is_of_one_anchor(where, stamped, tmp_path, change):
     content = json.loads(stamped.read_text())
     content[change] = {"entries": 5, "head": "0" * 64, "time": "2020-01-01T00:00:00.000Z"}[change]
     (tmp_path / "x").write_text(json.dumps(content))
-    with pytest.raises(DataError, match="not of this message"):
+    with pytest.raises(DataError, match="does not belong to this message"):
         check(where, tmp_path / "x", None, tmp_path / "root.pem")
 
 
 def test_a_server_that_is_not_trusted(where, stamped, tmp_path):
     (tmp_path / "other.pem").write_bytes(Authority().pem)
-    with pytest.raises(DataError, match="not by a server whose certificate was given"):
+    with pytest.raises(DataError, match="its server is not the one of the certificate"):
         check(where, stamped, None, tmp_path / "other.pem")
 
 
-@pytest.mark.parametrize(("wrong", "message"), [("refused", "refused"), ("nonce", "answered another request")])
+@pytest.mark.parametrize(("wrong", "message"), [("refused", "refused"), ("nonce", "an answer to another request")])
 def test_a_server_that_does_not_answer_what_was_asked(filled, where, tmp_path, wrong, message):
     authority = Authority(wrong)
     (tmp_path / "root.pem").write_bytes(authority.pem)
@@ -144,7 +144,7 @@ def test_a_server_that_does_not_answer_what_was_asked(filled, where, tmp_path, w
 def test_a_stamp_that_is_not_signed_rightly(filled, where, tmp_path):
     authority = Authority("signature")
     (tmp_path / "root.pem").write_bytes(authority.pem)
-    with serving(authority) as url, pytest.raises(DataError, match="is not of this message"):
+    with serving(authority) as url, pytest.raises(DataError, match="does not belong to this message"):
         verbs.anchor(where, tmp_path / "a.json", server=url, certificates=[tmp_path / "root.pem"])
     assert not (tmp_path / "a.json").exists()
 
@@ -161,7 +161,7 @@ def test_a_stamp_taken_away_is_missed(where, stamped, tmp_path, removed):
     content = json.loads(stamped.read_text()) | {"stamp": None, "server": None}
     content |= {"time": "2020-01-01T00:00:00.000Z"} if removed != "stamp" else {}
     (tmp_path / "x").write_text(json.dumps(content))
-    with pytest.raises(DataError, match="has no time stamp, so that nothing shows when it was made"):
+    with pytest.raises(DataError, match="has no time stamp, so nothing proves when it was made"):
         check(where, tmp_path / "x", None, tmp_path / "root.pem")
     assert check(where, tmp_path / "x").anchors[0]["has_stamp"] is False
 
@@ -189,7 +189,7 @@ def test_a_stamp_of_another_time_than_the_anchor_s(filled, where, tmp_path, monk
 @pytest.mark.parametrize("url", ["ftp://x", "x", "http://"])
 def test_what_is_no_address(filled, where, tmp_path, url):
     (tmp_path / "root.pem").write_bytes(Authority().pem)
-    with pytest.raises(OptionError, match="begins with https"):
+    with pytest.raises(OptionError, match="must begin with https"):
         verbs.anchor(where, tmp_path / "a.json", server=url, certificates=[tmp_path / "root.pem"])
 
 
@@ -210,7 +210,7 @@ def test_the_package_is_asked_for_when_it_is_needed(monkeypatch):
 
 def test_certificates_that_are_none(filled, where, tmp_path):
     (tmp_path / "x.pem").write_text("hello")
-    for name, message in (("x.pem", "holds no certificate"), ("gone.pem", "cannot be read")):
+    for name, message in (("x.pem", "contains no certificate"), ("gone.pem", "cannot be read")):
         with pytest.raises(OptionError, match=message):
             verbs.anchor(where, tmp_path / "a", server="http://127.0.0.1:1", certificates=[tmp_path / name])
     assert not (tmp_path / "a").exists()

@@ -62,7 +62,7 @@ def test_nothing_is_replaced(filled, where, backup, tmp_path):
 
 def test_a_broken_ledger_has_no_backup(filled, tmp_path):
     edit(filled, "UPDATE veilmark_entries SET body = '{}' WHERE number = 2")
-    with pytest.raises(DataError, match="is not whole: entry 2 was changed"):
+    with pytest.raises(DataError, match="is not intact: entry 2 was changed"):
         export(filled, tmp_path / "b")
     assert not (tmp_path / "b").exists()
 

@@ -126,7 +126,7 @@ def test_a_broken_ledger_is_listed_with_a_warning(here, capsys):
         assert main.main(["ledger", *arguments, "--ledger", "l.db"]) == 0
         out, err = capsys.readouterr()
         assert the_id(here) in out
-        assert err.startswith("Warning: The ledger 'l.db' is not as it was written: entry 1 was changed")
+        assert err.startswith("Warning: The ledger 'l.db' was changed: entry 1 was changed")
         assert err.count("\n") == 1
     assert len(here.entries()) == 4
 
@@ -202,7 +202,7 @@ def test_no_ledger(run):
 def test_errors_give_nothing_away(run, here, tmp_path):
     edit(here, "UPDATE veilmark_wrapped_keys SET wrapped = secret FROM veilmark_entries WHERE number = entry")
     error = run("decoys", the_id(here), "--ledger", "l.db", "--key", "key", code=2)
-    assert "data key of entry 2 does not open" in error
+    assert "data key of entry 2 cannot be decrypted" in error
     key = (tmp_path / "key").read_text().strip()
     assert not any(hidden in error for hidden in ("V000123", "130**", key))
 
@@ -251,7 +251,7 @@ def test_planning_to_publish_makes_nothing(run, tmp_path, monkeypatch):
     real = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: str(path) != str(tmp_path / "no") and real(path, mode))
     for places in (("no/l.db", "new.key"), ("new.db", "no/key")):
-        with pytest.raises(OutputError, match=r"cannot be made: .*no' cannot be written to"):
+        with pytest.raises(OutputError, match=r"cannot be created: .*no' is not writable"):
             verbs.plan_to_publish(*places)
     with pytest.raises(OptionError, match="there is no folder"):
         verbs.plan_to_publish("new.db", "nowhere/key")
@@ -269,6 +269,6 @@ def test_a_mistyped_key_is_not_made_for_a_ledger_that_has_one(run, here):
 
 def test_a_bad_key_makes_no_ledger(run, tmp_path):
     (tmp_path / "key").write_text("x")
-    with pytest.raises(OptionError, match=r"open to other users|not a key file"):
+    with pytest.raises(OptionError, match=r"Other users can read|not a key file"):
         verbs.open_to_publish("l.db", "key")
     assert [p.name for p in tmp_path.iterdir()] == ["key"]

@@ -133,8 +133,8 @@ def test_a_file_cut_short_is_refused(tmp_path, key):
     [
         ("mysql://me:hush@host/db", "not in mysql"),
         ("sqlite:///x.db", "Give a path"),
-        ("://", "is not one"),
-        ("postgresql://me:hush@host:port/db", "is not one"),
+        ("://", "is not valid"),
+        ("postgresql://me:hush@host:port/db", "is not valid"),
         ("env:VEILMARK_NOWHERE", "VEILMARK_NOWHERE, which is not set"),
     ],
 )
@@ -197,9 +197,9 @@ def test_a_ledger_that_can_only_be_read(locked, tmp_path, key):
     assert [r.status for r in verbs.open_to_read(locked).releases()] == ["unfinished"]
     assert verbs.verify(locked, tmp_path / "key").entries == 2
     for work in (lambda: ledger.append("aborted", ONE, {}, key=key), ledger.check_writable):
-        with pytest.raises(OutputError, match="can only be read"):
+        with pytest.raises(OutputError, match="is read-only"):
             work()
-    with pytest.raises(OutputError, match="can only be read"):
+    with pytest.raises(OutputError, match="is read-only"):
         verbs.plan_to_publish(locked, tmp_path / "key")
     assert (locked.read_bytes(), sorted(p.name for p in tmp_path.iterdir())) == (before, files)
 
@@ -210,7 +210,7 @@ def test_an_older_ledger_that_can_only_be_read(older, key, monkeypatch):
     ledger = Ledger.open(older)
     found = ledger.verify(key)
     assert (found.ok, found.sealed, found.secrets) == (True, 0, 1)
-    assert "carry no seal" in found.lacks
+    assert "have no seal" in found.lacks
     assert (ledger.key_id(), ledger.secrets(ONE, key)) == (key.id, SECRET)
     assert older.read_bytes() == before
 

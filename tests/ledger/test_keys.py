@@ -63,7 +63,7 @@ def test_processes_that_make_a_key_at_once_agree(tmp_path):
 @pytest.mark.parametrize("mode", OPEN_MODES)
 def test_a_key_open_to_others_is_refused(tmp_path, key, mode):
     (tmp_path / "key").chmod(mode)
-    with pytest.raises(OptionError, match=f"open to other users .mode {mode:04o}.*chmod 600"):
+    with pytest.raises(OptionError, match=f"Other users can read the key file .*mode {mode:04o}.*chmod 600"):
         Key.open(tmp_path / "key")
 
 

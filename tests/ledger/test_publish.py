@@ -148,7 +148,7 @@ def test_ctrl_c_is_too_late_once_the_folder_has_its_name(key, fast_folder, out):
 def test_a_folder_that_cannot_be_written_to_is_refused_at_once(ledger, key, out, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: str(path) != str(out))
     with (
-        pytest.raises(OutputError, match=r"cannot be written to\. Check the folder"),
+        pytest.raises(OutputError, match=r"is not writable\. Check the folder"),
         publishing(ledger, key, out / "copies", PUBLIC, SECRET),
     ):
         pytest.fail("it was let in")

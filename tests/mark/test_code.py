@@ -136,7 +136,7 @@ def test_the_shorter_code_is_taken():
         (lambda: make_code(KEY, "random", 3, 10, 1.0), "between 0.00 and 1.00"),
         (lambda: make_code(b"short", "nuida", 3, 10), "at least 16 bytes"),
         (lambda: bits(KEY, ["a", "a"], make_code(KEY, "nuida", 3, 10)), "same name"),
-        (lambda: needed_length(2, 3), "1 to 2 members"),
+        (lambda: needed_length(2, 3), "1 to 2, the number"),
         (lambda: needed_length(5, 2, 0.0), "false accusation"),
         (lambda: needed_length(5, 2, power=1.0), "finding a leaker"),
         (lambda: needed_length(5, 2, kind="random"), "not known"),

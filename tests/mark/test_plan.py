@@ -139,9 +139,9 @@ def test_near_keeps_the_nearest_share():
 @pytest.mark.parametrize("near", [0.3, 1.0])
 def test_too_few_decoys_say_how_many_there_can_be(near):
     linked = linked_classes(40, 60)
-    with pytest.raises(OptionError, match="It can carry") as said:
+    with pytest.raises(OptionError, match="That is enough for") as said:
         plan_marks(linked, wide(decoys=100, near=near), KEY)
-    most = int(re.search(r"carry (\d+) for each of 4", str(said.value)).group(1))
+    most = int(re.search(r"enough for (\d+) for each of 4", str(said.value)).group(1))
     plan_marks(linked, wide(decoys=most, near=near), KEY)
     with pytest.raises(OptionError):
         plan_marks(linked, wide(decoys=most + 1, near=near), KEY)
@@ -149,9 +149,9 @@ def test_too_few_decoys_say_how_many_there_can_be(near):
 
 def test_fewer_candidates_than_recipients():
     linked = linked_classes(40, 2)
-    with pytest.raises(OptionError, match=r"carry 1 for each of [12] recipients"):
+    with pytest.raises(OptionError, match=r"enough for 1 for each of [12] recipients"):
         plan_marks(linked, wide(), KEY)
-    with pytest.raises(OptionError, match="carry none"):
+    with pytest.raises(OptionError, match="enough for none"):
         plan_marks(linked_classes(40, 0), wide(), KEY)
     with pytest.raises(OptionError, match=r"risks are 1\.\d\d to \d"):
         plan_marks(linked_classes(40, 60), wide(risk=(30.0, 31.0)), KEY)
@@ -162,13 +162,13 @@ def test_candidates_with_too_few_persons_for_the_records_of_a_class():
     many = replace(linked, published=linked.published * 1_000)
     with pytest.raises(OptionError, match="larger population, or a table with fewer records") as said:
         plan_marks(many, wide(), KEY)
-    assert "more could serve, but have fewer persons who can" in str(said.value)
+    assert "more classes have too few suitable persons" in str(said.value)
     assert "Widen risk=" not in str(said.value)
 
 
 def test_too_many_covers_say_how_many_there_can_be():
     linked = linked_classes(50, 60)
-    with pytest.raises(OptionError, match="At most 6 each"):
+    with pytest.raises(OptionError, match="At most 6 per recipient"):
         plan_marks(linked, wide(covers=20), KEY)
     plan_marks(linked, wide(covers=6), KEY)
 
@@ -176,13 +176,13 @@ def test_too_many_covers_say_how_many_there_can_be():
 def test_a_code_that_is_too_long_says_what_coalition_there_can_be():
     names = [f"r{i}" for i in range(30)]
     linked = linked_classes(1_200, 60)
-    with pytest.raises(OptionError, match=r"These carry coalitions of \d") as said:
+    with pytest.raises(OptionError, match=r"These are enough for coalitions of \d") as said:
         plan_marks(linked, wide(names, decoys=0, covers=0, collusion=9), KEY)
     most = int(re.search(r"coalitions of (\d)", str(said.value)).group(1))
     plan_marks(linked, wide(names, decoys=0, covers=0, collusion=most), KEY)
     with pytest.raises(OptionError):
         plan_marks(linked, wide(names, decoys=0, covers=0, collusion=most + 1), KEY)
-    with pytest.raises(OptionError, match="These carry none"):
+    with pytest.raises(OptionError, match="These are enough for none"):
         plan_marks(linked_classes(20, 60), wide(names, decoys=0, covers=0, collusion=2), KEY)
 
 
@@ -220,11 +220,11 @@ def test_loss_by_counting():
         ({"names": ("ada", " ")}, "at least one recipient"),
         ({"names": ("ada", "bob", "ada")}, "'ada' is named twice"),
         ({"decoys": -1}, "0 or more"),
-        ({"decoys": 0, "covers": 0}, "Nothing would tell"),
+        ({"decoys": 0, "covers": 0}, "The copies would be identical"),
         ({"collusion": 2}, "not both"),
         ({"covers": 0, "collusion": 5}, "1 to 4"),
         ({"false_accusation": 0}, "between 0 and 1"),
-        ({"risk": (2.0, 1.0)}, "must rise"),
+        ({"risk": (2.0, 1.0)}, "two increasing numbers"),
         ({"budget": 0}, "budget"),
         ({"near": 0}, "near="),
         ({"near": 1.5}, "near="),

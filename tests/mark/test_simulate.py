@@ -211,9 +211,9 @@ def test_the_same_seed_gives_the_same_simulation():
 
 def test_what_is_wrong_is_said():
     code = make_code(KEY, "nuida", 2, 10)
-    with pytest.raises(OptionError, match="no way to mix 'blend'"):
+    with pytest.raises(OptionError, match="'blend' is not a way to mix"):
         simulate(code, KEY, 5, 2, "blend")
-    with pytest.raises(OptionError, match="6 of 5"):
+    with pytest.raises(OptionError, match="coalition of 6 is not possible with 5"):
         simulate(code, KEY, 5, 6)
 
 

@@ -143,8 +143,8 @@ def test_a_limit_that_cannot_be_kept_is_refused():
     worst = plan_marks(linked, wide(decoys=0, covers=20), KEY).cost()["most_lost"]
     plan_marks(linked, wide(decoys=0, covers=20, most_lost=worst + 1e-9), KEY)
     with pytest.raises(
-        OptionError, match=r"would lack \d+\.\d% of the [\d,]+ records with q\d .*most_lost= allows 5\.0%"
+        OptionError, match=r"would lack \d+\.\d% of the [\d,]+ records with q\d .*most_lost= allows at most 5\.0%"
     ):
         plan_marks(linked, wide(decoys=0, covers=20, most_lost=0.05), KEY)
-    with pytest.raises(OptionError, match=r"above 0 to 1, not 25\. Try 0\.25"):
+    with pytest.raises(OptionError, match=r"above 0 and at most 1, not 25\. Try 0\.25"):
         wide(most_lost=25)

@@ -316,9 +316,9 @@ class TestErrors:
             ("tree: {A: {sensitivity: 1, values: {x: 1}, attribute: ~}}", r"tree\.A\.attribute: it is empty"),
             (
                 "tree: {A: {sensitivity: 1, values: {x: 1, x: 0.5}}}",
-                r"line 1, tree\.A\.values\.x: this key stands twice",
+                r"line 1, tree\.A\.values\.x: this key appears twice",
             ),
-            ("tree:\n  A: {sensitivity: 1}\n  A: {sensitivity: 1}", r"line 3, tree\.A: this key stands twice"),
+            ("tree:\n  A: {sensitivity: 1}\n  A: {sensitivity: 1}", r"line 3, tree\.A: this key appears twice"),
             ("tree: {[A]: {sensitivity: 1}}", "line 1: a key must be a text"),
             (
                 "tree: {A: {sensitivity: 1, values: {x: 1}},B: {sensitivity: 1,attribute: A,values: {x: 1}}}",
@@ -330,7 +330,7 @@ class TestErrors:
             ),
             ("tree: {A: [", r"line 1, column \d+ is not valid YAML: "),
             ("tree: \x00", "not valid YAML: unacceptable character"),
-            ("tree: &t {A: *t}", "nested too deeply, or within itself"),
+            ("tree: &t {A: *t}", "nested too deeply, or contains itself"),
         ],
     )
     def test_the_file(self, tmp_path: Path, text: str, words: str) -> None:

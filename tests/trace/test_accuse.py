@@ -288,7 +288,7 @@ def test_releases_that_share_nothing_are_left_aside(alone):
     leak = as_table(copies(alone)[3])
     found = trace_file([other, alone], leak, 1e-6)
     assert (found.accused, found.tested) == (("dan",), 6)
-    assert "r00000009 was not looked into" in found.notes[0]
+    assert "r00000009 was skipped" in found.notes[0]
     with pytest.raises(DataError, match="'a', 'b', 'c'"):
         trace_file([other], leak, 1e-6)
 

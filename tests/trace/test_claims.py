@@ -234,7 +234,7 @@ def test_a_release_without_decoys():
 
 def test_claims_that_share_no_column():
     of = marked(np.random.default_rng(1), NAMES)
-    with pytest.raises(DataError, match=r"It has 'voter', 'place'.*Rename columns"):
+    with pytest.raises(DataError, match=r"Its columns are 'voter', 'place'.*Rename the columns"):
         trace_claims([of], pa.table({"other": ["x"]}), 1e-3)
 
 

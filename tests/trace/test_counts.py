@@ -113,7 +113,7 @@ def test_signs_of_changes_are_told():
     of = release(rng)
     notes = {name: " ".join(trace_file([of], as_table(ATTACKS[name](rng, of, 1).T), 1e-6).notes) for name in ATTACKS}
     assert "made-up rows" in notes["three rows for each missing class"]
-    assert "values seem to have been changed" in notes["a fifth of the cells changed"]
+    assert "values seem to be changed" in notes["a fifth of the cells changed"]
     assert "2.0 times their records" in notes["merged with an unmarked table"]
     plain = " ".join(trace_file([of], as_table(rows_of(of, 1).T), 1e-6).notes)
     assert not any(word in plain for word in ("made-up", "changed", "times their records"))

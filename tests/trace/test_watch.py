@@ -151,7 +151,7 @@ def test_log_and_memory_are_for_their_owner_alone(place):
     for name in ("drop.jsonl", "drop.state.json"):
         assert stat.S_IMODE((place / name).stat().st_mode) == 0o600
     (place / "drop.state.json").write_text("[1, 2")
-    with pytest.raises(OptionError, match="not what a watch remembers"):
+    with pytest.raises(OptionError, match="not the state file of a watch"):
         begin(place)
     with pytest.raises(OutputError, match="log="):
         Log(place / "nowhere" / "log.jsonl")
@@ -273,7 +273,7 @@ def test_claims_and_leaks_of_a_release(case, tmp_path):
     by_file = {r.file: r for r in found.results}
     assert (by_file["leak.csv"].kind, by_file["leak.csv"].accused) == ("leak", ("dan",))
     assert (by_file["claims.csv"].kind, by_file["claims.csv"].accused) == ("claims", ("bob",))
-    assert "keyed draw of decoy classes" in by_file["claims.csv"].meaning
+    assert "secret key drew the decoy classes" in by_file["claims.csv"].meaning
     assert "secret key" in by_file["leak.csv"].meaning
     assert (by_file["bystanders.csv"].kind, by_file["bystanders.csv"].accused) == ("claims", ())
     assert by_file["letter.txt"].error
@@ -292,7 +292,7 @@ def test_a_ledger_that_was_changed_is_not_held_against_the_file(case, tmp_path):
     edit(Ledger.open(tmp_path / "ledger.db"), "UPDATE veilmark_entries SET time = 'x' WHERE number = 3")
     arguments = {"false_accusation": 1e-3, "once": True, "poll": 0.05}
     (found,) = watch(tmp_path / "drop", tmp_path / "ledger.db", case.key, **arguments).results
-    assert "not as it was written" in found.error
+    assert "was changed" in found.error
     (found,) = watch(tmp_path / "drop", case.ledger, case.key, **arguments).results
     assert found.accused == ("dan",)
 

@@ -86,7 +86,7 @@ def test_no_key_is_left_behind_when_there_is_no_release(tmp_path):
 
 def test_the_study_says_what_is_kept(tmp_path):
     for role in ("quasi", "sensitive", "other"):
-        with pytest.raises(StudyError, match="belongs to role direct"):
+        with pytest.raises(StudyError, match="needs the role direct"):
             Study.of(SOURCE, {"id": {"role": role, "keep": "pseudonym"}})
     with pytest.raises(StudyError, match="keep"):
         Study.of(SOURCE, {"id": {"role": "direct", "keep": "initials"}})

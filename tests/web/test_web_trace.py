@@ -50,7 +50,7 @@ def test_claims_lead_to_their_source(auditor, workspace, claims, traced):
     shown = auditor.get("/trace", params={"job": traced["id"]}).text
     assert "Named: bob" in shown
     assert "decoy class claimed" in shown
-    assert "keyed draw of decoy classes" in shown
+    assert "secret key drew the decoy classes" in shown
     assert not any(person in shown for person in claims.split()[1:])
     assert traced["charts"]
     assert not list((workspace.private / "evidence").iterdir())
@@ -126,8 +126,8 @@ def test_what_is_wrong_is_said_at_the_form(auditor, released, asked, says):
     else:
         done = wait(auditor, {"id": page.url.params["job"]})
         assert done["state"] == "failed"
-        assert "can be compared with no release" in done["error"]
-        assert "can be compared with no release" in auditor.get("/trace").text
+        assert "cannot be compared with any release" in done["error"]
+        assert "cannot be compared with any release" in auditor.get("/trace").text
 
 
 def test_evidence_that_was_never_traced_is_removed(tmp_path):

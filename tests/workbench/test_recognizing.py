@@ -90,7 +90,7 @@ def test_why_there_are_too_few_decoys():
     with pytest.raises(OptionError, match="have the same name and day as another record"):
         workbench.release(data.study(), job(data, ("name", "day")), dry_run=True)
     everybody = Register([dict(p) for p in data.members], data.members)
-    with pytest.raises(OptionError, match=r"It can carry none\. (\d+ more classes link|Widen)"):
+    with pytest.raises(OptionError, match=r"That is enough for none\. (\d+ more classes link|Widen)"):
         workbench.release(everybody.study(), job(everybody), dry_run=True)
     strangers = Register(data.people[:60], data.members)
     with pytest.raises(

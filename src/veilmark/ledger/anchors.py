@@ -64,14 +64,14 @@ class Anchor:
             return {**told, "has_stamp": self.stamp is not None}
         if self.stamp is None:
             raise DataError(
-                f"The anchor of {self.time} has no time stamp, so that nothing shows when it was made. Give one with a time "
-                f"stamp, or leave out {param('tsa_certificate')}."
+                f"The anchor of {self.time} has no time stamp, so nothing proves when it was made. Give an anchor "
+                f"with a time stamp, or omit {param('tsa_certificate')}."
             )
         at = stamped_at(self.stamp, self.message, certificates)
         if abs(at - datetime.fromisoformat(self.time)) > TOLERANCE:
             raise DataError(
-                f"The anchor says that it was made at {self.time}, and its time stamp is of {_utc(at)}. One of the two "
-                "clocks is wrong. Make a new anchor with the right time."
+                f"The anchor is dated {self.time}, but its time stamp is dated {_utc(at)}. One of the two clocks "
+                "is wrong. Make a new anchor with the right time."
             )
         return {**told, "has_stamp": True, "stamped": _utc(at)}
 

@@ -47,7 +47,7 @@ def _write(ledger: Ledger, file: BinaryIO) -> None:
     for link, broken in follow(ledger.links()):
         if broken is not None:
             raise DataError(
-                f"The ledger '{ledger.label}' is not whole: {broken.what}. Restore it from an older backup."
+                f"The ledger '{ledger.label}' is not intact: {broken.what}. Restore it from an older backup."
             )
         line = f"{canonical(_to_dict(link))}\n".encode()
         hashed.update(line)
@@ -104,7 +104,7 @@ def _links(file: BinaryIO, label: str | os.PathLike[str]) -> Iterator[Link]:
             raise _damaged(label, f"line {number} is not an entry") from None
         if link is None:
             if line != _last_line(hashed.hexdigest()) or file.read(1):
-                raise _damaged(label, "its content is not that of its digest")
+                raise _damaged(label, "its content does not match its digest")
             return
         hashed.update(line)
         yield link

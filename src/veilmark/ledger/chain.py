@@ -73,7 +73,7 @@ def _plain(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, Decimal | timedelta):
         return str(value)
-    raise TypeError(f"A ledger holds what JSON can, not {type(value).__name__}.")
+    raise TypeError(f"A ledger stores only JSON values, not {type(value).__name__}.")
 
 
 def now() -> str:

@@ -52,11 +52,13 @@ def _compare(found: Verification, unmet: Sequence[Known], seals: Seals) -> Verif
     """With what is known from elsewhere."""
     for one in unmet:
         if one.entries is None:
-            what = f"no entry has the hash {one.head}: entries were removed, or all were written anew"
+            what = f"no entry has the hash {one.head}: entries were removed, or all were rewritten"
         elif one.entries > found.entries:
-            what = f"an anchor names {one.entries} entries, and {found.entries} are left: the others were removed"
+            what = (
+                f"an anchor records {one.entries} entries, but the ledger has {found.entries}: the others were removed"
+            )
         else:
-            what = f"entry {one.entries} does not have the hash {one.head} of the anchor: entries were written anew"
+            what = f"entry {one.entries} does not have the hash {one.head} of the anchor: entries were rewritten"
         return found.failed(None, what)
     if (operator := seals.unknown_operator()) is not None:
         return found.failed(None, f"no entry names an operator with the public key {operator}")
@@ -72,5 +74,8 @@ def _wrong_secret(link: Link, key: Key | None) -> str | None:
     try:
         open_secret(link, key)
     except DataError:
-        return f"the secret of entry {link.number} does not open: the entry, one before it or its data key was changed"
+        return (
+            f"the secret of entry {link.number} cannot be decrypted: the entry, an earlier one or its data key "
+            "was changed"
+        )
     return None

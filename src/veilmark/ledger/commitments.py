@@ -66,7 +66,8 @@ class Opened:
         """What was committed to; refused if it is not what was published."""
         if commitment.strip().lower() != self.commitment:
             raise DataError(
-                f"This opens the commitment {self.commitment}, not {commitment}. It is not what was published before."
+                f"This file opens the commitment {self.commitment}, not {commitment}. It does not match what "
+                "was published."
             )
         return open_with(self.link, self.data_key)
 
@@ -97,7 +98,7 @@ def _link(ledger: Ledger, release: str) -> Link:
     link = ledger.secret_link(release)
     if link.secret is None or not link.secret.startswith(MARK):
         raise DataError(
-            f"Release '{release}' was written by an older veilmark, whose entries are not binding commitments. Release "
-            "anew to have one."
+            f"Release '{release}' was written by an older veilmark, whose entries are not binding commitments. "
+            "Make a new release to get one."
         )
     return link

@@ -65,16 +65,16 @@ class Database:
         stranger = stranger_in(connection)
         if stranger is not None:
             raise DataError(
-                f"The database of the ledger '{self.label}' has a {stranger} that veilmark did not make. It could keep "
-                "entries from being written. Nothing was written. Find out who put it there, and remove it."
+                f"The database of the ledger '{self.label}' has a {stranger} that veilmark did not make. It could "
+                "block new entries. Nothing was written. Find out who added it, and remove it."
             )
 
     def check_writable(self) -> None:
         """Refuse one that can only be read."""
         if self.read_only:
             raise OutputError(
-                f"The ledger '{self.label}' can only be read: you may not write to the file, or not to its folder. Check "
-                "the permissions of both."
+                f"The ledger '{self.label}' is read-only: you have no permission to write to the file or to its "
+                "folder. Check the permissions of both."
             )
 
     def prepare(self, may_create: bool) -> None:
@@ -84,8 +84,8 @@ class Database:
             version = schema.version_of(connection)
         if version > len(schema.MIGRATIONS):
             raise DataError(
-                f"The ledger '{self.label}' was written by a newer veilmark (its version is {version}, and this "
-                f"veilmark knows up to {len(schema.MIGRATIONS)}). Update veilmark."
+                f"The ledger '{self.label}' was written by a newer veilmark (its version is {version}, but this "
+                f"veilmark supports versions up to {len(schema.MIGRATIONS)}). Update veilmark."
             )
         if version == 0 and not may_create:
             raise OptionError(
@@ -179,7 +179,9 @@ def _place(where: str | os.PathLike[str]) -> Path | URL:
         name = text.removeprefix("env:")
         text = os.environ.get(name, "")
         if not text:
-            raise OptionError(f"The ledger is said to be in the environment variable {name}, which is not set.")
+            raise OptionError(
+                f"The location of the ledger is in the environment variable {name}, which is not set. Set it."
+            )
     return _postgres_url(text) if "://" in text else Path(text)
 
 
@@ -242,7 +244,7 @@ def _postgres_url(text: str) -> URL:
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
-        raise OptionError("The ledger's URL is not one. Try postgresql://user@host/database, or a path.") from None
+        raise OptionError("The ledger's URL is not valid. Try postgresql://user@host/database, or a path.") from None
     if url.get_backend_name() not in ("postgresql", "postgres"):
         raise OptionError(
             f"A ledger is kept in an SQLite file or in PostgreSQL, not in {url.get_backend_name()}. "

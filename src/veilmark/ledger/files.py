@@ -20,11 +20,13 @@ def check_new_file(path: Path) -> None:
     if not folder.is_dir():
         raise _no_folder(path, folder)
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise OutputError(f"'{path}' cannot be made: '{folder}' cannot be written to. Check the folder's permissions.")
+        raise OutputError(
+            f"'{path}' cannot be created: the folder '{folder}' is not writable. Check the folder's permissions."
+        )
 
 
 def _no_folder(path: Path, folder: Path) -> OptionError:
-    return OptionError(f"'{path}' cannot be written: there is no folder '{folder}'. Make it first.")
+    return OptionError(f"'{path}' cannot be written: there is no folder '{folder}'. Create the folder first.")
 
 
 @contextmanager

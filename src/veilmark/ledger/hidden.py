@@ -26,7 +26,7 @@ def is_id(release: str) -> bool:
 def hidden_folder(target: Path, release: str) -> Path:
     """Made from a checked id, never from what an entry says, since it will be removed."""
     if not is_id(release):
-        raise OptionError(f"'{release}' is not the id of a release, which looks like r0123abcd.")
+        raise OptionError(f"'{release}' is not the id of a release. An id looks like r0123abcd.")
     return target.parent / f"{PREFIX}{release}"
 
 
@@ -38,7 +38,7 @@ def make_hidden_folder(work: Path) -> int:
         (work / "copies").mkdir(mode=0o700)
         lock = os.open(work / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise OutputError(f"'{work.parent}' cannot be written to: {error.strerror}. Check its permissions.") from None
+        raise OutputError(f"'{work.parent}' is not writable: {error.strerror}. Check its permissions.") from None
     _try_lock(lock)
     return lock
 

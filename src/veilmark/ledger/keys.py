@@ -46,7 +46,7 @@ class Key:
                 content = file.read(LONGEST)
         except FileNotFoundError:
             raise OptionError(
-                f"There is no key file '{path}'. Give the one that the ledger was written with."
+                f"There is no key file '{path}'. Give the key file that the ledger was written with."
             ) from None
         except OSError as error:
             raise OptionError(f"The key file '{path}' cannot be read: {error.strerror}.") from None
@@ -87,8 +87,9 @@ def refuse_open_to_others(path: str | os.PathLike[str], mode: int) -> None:
     """A key that others can read is no secret."""
     if os.name == "posix" and mode & OPEN_TO_OTHERS:
         raise OptionError(
-            f"The key file '{path}' is open to other users (mode {stat.S_IMODE(mode):04o}). Close it: chmod 600 "
-            f"'{path}'. If others may have read it, change the key. {command('ledger rotate', lead='Change it with')}"
+            f"Other users can read the key file '{path}' (mode {stat.S_IMODE(mode):04o}). Protect it: chmod 600 "
+            f"'{path}'. If others may have read it, change the key. "
+            f"{command('ledger rotate', lead='Change it with')}"
         )
 
 

@@ -110,7 +110,7 @@ def check_target(folder: str | os.PathLike[str]) -> Path:
     check_new_file(Path(folder))
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise OptionError(
-            f"'{folder}' exists already and is not an empty folder. Name a new one with {param('output')}."
+            f"'{folder}' exists already and is not an empty folder. Name a new folder with {param('output')}."
         )
     return target
 

@@ -90,8 +90,8 @@ def check_time(receipt: Receipt, release: Release) -> None:
         fits = False
     if not fits:
         raise DataError(
-            f"The receipt of '{receipt.recipient}' is dated {receipt.time}, and its copy was ready at {ready}. Ask the "
-            "recipient for a new one, signed with the right time."
+            f"The receipt of '{receipt.recipient}' is dated {receipt.time}, but its copy was not ready until "
+            f"{ready}. Ask the recipient for a new one, signed with the right time."
         )
 
 

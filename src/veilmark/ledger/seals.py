@@ -70,8 +70,8 @@ class Seals:
 
     def _unsealed(self, link: Link) -> str:
         if self.unsealed:
-            return f"entries 1 to {self.unsealed} carry no seal though later ones do: the seals were removed"
-        what = "carries no seal of the key" if link.mac is None else "carries a seal that is not of the key"
+            return f"entries 1 to {self.unsealed} have no seal, but later ones do: the seals were removed"
+        what = "has no seal of the key" if link.mac is None else "has a seal of another key"
         return f"entry {link.number} {what}: it was added or changed by somebody without the key"
 
     def _wrong_signature(self, link: Link) -> str | None:
@@ -81,7 +81,7 @@ class Seals:
         self._known |= {key for key in (operator_of(link),) if key is not None}
         if link.signature is not None or link.signer is not None:
             if link.signer not in self._known or not _is_signed(link):
-                return f"entry {link.number} carries a signature that is not of an operator of this ledger"
+                return f"entry {link.number} has a signature that is not by an operator of this ledger"
             self.signed += 1
         if link.signer in self.operators:
             self.unvouched = None if link.kind == OPERATOR else self.unvouched
@@ -97,14 +97,14 @@ class Seals:
         """What an older ledger cannot show."""
         if self.unsealed:
             return Message(
-                "Its entries carry no seal: an older veilmark wrote them, or somebody took the seals away. Anybody who "
-                "could write to the ledger could add entries. "
-                f"{command('ledger upgrade', lead='If it is an older one, seal it with')}"
+                "Its entries have no seal: an older veilmark wrote them, or somebody removed the seals. Anybody "
+                "with write access to the ledger could add entries. "
+                f"{command('ledger upgrade', lead='If an older veilmark wrote them, seal the ledger with')}"
             )
         if self.upgrade is not None:
             return (
                 f"Entries 1 to {self.upgrade.number - 1} were written by an older veilmark and sealed on "
-                f"{self.upgrade.time}. Until then anybody who could write to the ledger could add entries."
+                f"{self.upgrade.time}. Until then, anybody with write access to the ledger could add entries."
             )
         return None
 

@@ -45,7 +45,7 @@ def unwrap(number: int, wrapped: bytes | None, key: Key) -> bytes:
         return unseal(key.subkey(PURPOSE), wrapped, chain.about_data_key(number, key.id))
     except SealError:
         raise DataError(
-            f"The data key of entry {number} does not open: it was changed. Restore the ledger from a backup."
+            f"The data key of entry {number} cannot be decrypted: it was changed. Restore the ledger from a backup."
         ) from None
 
 
@@ -60,7 +60,7 @@ def open_with(link: Link, data_key: bytes) -> dict[str, Any]:
         content: dict[str, Any] = json.loads(_plain(link, data_key))
     except SealError:
         raise DataError(
-            f"The secret of entry {link.number} does not open: the entry, or one before it, was changed. "
+            f"The secret of entry {link.number} cannot be decrypted: the entry, or an earlier one, was changed. "
             f"{command('ledger verify', lead='See')}"
         ) from None
     return content

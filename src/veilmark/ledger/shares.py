@@ -88,8 +88,8 @@ def split(key: Key, count: int, threshold: int) -> list[Share]:
     """`count` shares, of which any `threshold` give the key."""
     if not 2 <= threshold <= count <= MOST:
         raise OptionError(
-            f"{threshold} of {count} shares cannot be made: at least 2 must be needed, and no more than there are (at most "
-            f"{MOST}). Try 2 of 3."
+            f"{threshold} of {count} shares are not possible. At least 2 shares must be needed, and at most as "
+            f"many as there are (up to {MOST}). Try 2 of 3."
         )
     rows = [bytes([byte]) + secrets.token_bytes(threshold - 1) for byte in key.secret]
     return [
@@ -112,14 +112,14 @@ def join(shares: Sequence[Share]) -> Key:
         raise OptionError("These are shares of different keys. Give shares of one key.")
     needed = shares[0].threshold
     if len(different) < needed:
-        raise OptionError(f"{needed} different shares are needed, and {len(different)} were given. Give more of them.")
+        raise OptionError(f"{needed} different shares are needed, but you gave {len(different)}. Give more shares.")
     chosen = list(different.values())[:needed]
     weights = [weight_at_zero([s.number for s in chosen], i) for i in range(needed)]
     columns = zip(*(share.values for share in chosen), strict=True)
     secret = bytes(reduce(xor, map(multiply, weights, values)) for values in columns)
     key = Key(secret)
     if key.id != shares[0].key_id:
-        raise OptionError("These shares do not give the key they are of: one was changed. Try other shares.")
+        raise OptionError("These shares do not combine to the right key: one was changed. Try other shares.")
     return key
 
 

@@ -103,19 +103,19 @@ class Ledger:
             self._check_key(connection, key)
             self._check_sealed(connection)
         elif secret is not None:
-            raise ValueError("A secret needs a key.")
+            raise ValueError("A secret needs a key. Give the ledger's key file.")
         elif _key_id(connection) is not None:
             raise OptionError(f"Every entry of the ledger '{self.label}' is sealed by its key. Give its key file.")
         newest = _newest(connection)
         if newest is not None and key is not None and not is_sealed(newest, key):
-            raise self._broken(f"entry {newest.number} does not carry the seal of the key")
+            raise self._broken(f"entry {newest.number} does not have the seal of the key")
         return _add(connection, newest, kind, release, public, secret, key, signer)
 
     def _check_turn(self, connection: Connection, kind: str, release: str | None) -> None:
         if kind in FOLLOWS:
             state = _states(connection, release).get(release or "")
             if state not in FOLLOWS[kind]:
-                raise OutOfTurnError(f"Release '{release}' is {state or 'not there'} and cannot become {kind}.")
+                raise OutOfTurnError(f"Release '{release}' is {state or 'not in the ledger'} and cannot become {kind}.")
 
     def check_sealed(self) -> None:
         """Refuse to write to a ledger whose entries carry no seals; said before the work is done."""
@@ -138,9 +138,9 @@ class Ledger:
         entries in."""
         if not self._is_sealed(connection):
             raise OptionError(
-                f"The entries of the ledger '{self.label}' carry no seal: an older veilmark wrote it, or somebody took the "
-                "seals away to put entries in. Nothing was written. If you know that an older veilmark wrote it, look at "
-                f"what it says. {command('ledger upgrade', lead='Then seal it with')}"
+                f"The entries of the ledger '{self.label}' have no seal: an older veilmark wrote it, or somebody "
+                "removed the seals to add entries. Nothing was written. If you know that an older veilmark wrote "
+                f"it, review its entries. {command('ledger upgrade', lead='Then seal it with')}"
             )
 
     def upgrade(self, key: Key) -> int:
@@ -163,7 +163,7 @@ class Ledger:
     def rotate(self, old: Key, new: Key) -> int:
         """Change the key: from now on only the new one opens the secrets. Says how many there are."""
         if old.id == new.id:
-            raise OptionError("The new key is the old one. Name another file for the new key; it is made.")
+            raise OptionError("The new key is the same as the old one. Name a new file; the key is created there.")
         with self.database.writing() as connection:
             self._check_key(connection, old)
             self._check_sealed(connection)
@@ -186,7 +186,7 @@ class Ledger:
 
     def _broken(self, what: str) -> DataError:
         return DataError(
-            f"The ledger '{self.label}' is not as it was written: {what}. Nothing was written. Restore it from a backup. "
+            f"The ledger '{self.label}' was changed: {what}. Nothing was written. Restore it from a backup. "
             f"{command('ledger verify', lead='See')}"
         )
 
@@ -227,9 +227,9 @@ class Ledger:
         with self.database.reading() as connection:
             known = list(_states(connection))
         if not known:
-            return OptionError(f"The ledger '{self.label}' holds no release yet, so there is no '{name}'.")
+            return OptionError(f"The ledger '{self.label}' has no release yet, so there is no '{name}'.")
         newest = listing(known[::-1])
-        return OptionError(f"The ledger holds no release '{name}'.{did_you_mean(name, known)} It has {newest}.")
+        return OptionError(f"The ledger has no release '{name}'.{did_you_mean(name, known)} It has {newest}.")
 
     def _body(self, number: int, text: str) -> dict[str, Any]:
         try:
@@ -258,8 +258,8 @@ class Ledger:
         needed = _key_id(connection, self.database.version >= SEALED)
         if needed not in (None, key.id):
             raise OptionError(
-                f"The ledger '{self.label}' was written with another key: it needs the key with the id {needed}, and "
-                f"the one given has the id {key.id}. Give the right key file."
+                f"The ledger '{self.label}' was written with another key. It needs the key with the id {needed}, "
+                f"but you gave the key with the id {key.id}. Give the right key file."
             )
 
     def secrets(self, name: str, key: Key) -> dict[str, Any]:
@@ -313,7 +313,9 @@ class Ledger:
             stranger = stranger_in(connection)
         if stranger is None or not found.whole:
             return found
-        return found.failed(None, f"its database has a {stranger} that veilmark did not make, which could drop entries")
+        return found.failed(
+            None, f"its database has a {stranger} that veilmark did not make and that could drop entries"
+        )
 
 
 def insert_link(connection: Connection, link: Link) -> None:
@@ -357,9 +359,8 @@ def _check_kept(connection: Connection, written: Link) -> None:
     row = connection.execute(_links().where(ENTRIES.c.number == written.number)).one_or_none()
     if row is None or Link(*row) != written:
         raise DataError(
-            f"The database did not keep entry {written.number} as it was written: somebody has changed how it stores "
-            "entries. Nothing can be relied on that is said to be recorded in it. Restore the ledger from a backup, in "
-            "another database."
+            f"The database did not store entry {written.number} correctly: somebody changed how it stores "
+            "entries. Do not rely on what it records. Restore the ledger from a backup, in another database."
         )
 
 
@@ -421,7 +422,9 @@ def _key_id(connection: Connection, with_seals: bool = True) -> str | None:
     if with_seals:
         ids |= set(connection.execute(select(SEALS.c.seal_key).distinct()).scalars())
     if len(ids) > 1:
-        raise DataError("The ledger's data keys are of several keys, so it was changed. Restore it from a backup.")
+        raise DataError(
+            "The ledger's data keys belong to several keys, so the ledger was changed. Restore it from a backup."
+        )
     return min(ids, default=None)
 
 
@@ -429,7 +432,7 @@ def _check_beside(connection: Connection, known: Collection[str | None]) -> None
     states = _states(connection)
     new = [name for name, state in states.items() if state in ("prepared", "published") and name not in known]
     if new:
-        raise OvertakenError(f"Release {listing(new)} was made meanwhile. Try again.")
+        raise OvertakenError(f"Release {listing(new)} was made in the meantime. Try again.")
 
 
 def _states(connection: Connection, release: str | None = None) -> dict[str, str]:

@@ -27,7 +27,7 @@ def request_stamp(message: bytes, server: str) -> bytes:
     """Ask a server for a time stamp; gives its answer, which is for this message and this request."""
     client = _client()
     if urlsplit(server).scheme not in ("http", "https") or not urlsplit(server).hostname:
-        raise OptionError(f"The address of a time stamp server begins with https:// or http://, not '{server}'.")
+        raise OptionError(f"The URL of a time stamp server must begin with https:// or http://, not '{server}'.")
     asked = client.TimestampRequestBuilder().data(message).hash_algorithm(client.HashAlgorithm.SHA256).build()
     answer = _post(asked.as_bytes(), server)
     found = _decoded(answer, server)
@@ -35,7 +35,9 @@ def request_stamp(message: bytes, server: str) -> bytes:
         raise OutputError(f"The time stamp server '{_plain(server)}' refused. Try again, or another server.")
     imprint = found.tst_info.message_imprint.message
     if (found.tst_info.nonce, imprint) != (asked.nonce, asked.message_imprint.message):
-        raise OutputError(f"The time stamp server '{_plain(server)}' answered another request. Try another server.")
+        raise OutputError(
+            f"The time stamp server '{_plain(server)}' sent an answer to another request. Try another server."
+        )
     return answer
 
 
@@ -47,7 +49,8 @@ def stamped_at(stamp: bytes, message: bytes, certificates: Sequence[x509.Certifi
         client.VerifierBuilder(roots=list(certificates)).build().verify_message(found, message)
     except (client.VerificationError, ValueError):
         raise DataError(
-            "The time stamp is not of this message, or not by a server whose certificate was given. Check both files."
+            "The time stamp does not belong to this message, or its server is not the one of the "
+            "certificate. Check both files."
         ) from None
     time: datetime = found.tst_info.gen_time
     return time.astimezone(UTC)
@@ -62,7 +65,7 @@ def read_certificates(paths: Sequence[str | os.PathLike[str]]) -> list[x509.Cert
         except OSError as error:
             raise OptionError(f"The certificate '{path}' cannot be read: {error.strerror}.") from None
         except ValueError:
-            raise OptionError(f"'{path}' holds no certificate. Give a PEM file of the time stamp server.") from None
+            raise OptionError(f"'{path}' contains no certificate. Give a PEM file of the time stamp server.") from None
     return found
 
 
@@ -80,7 +83,7 @@ def _decoded(answer: bytes, source: str) -> Any:
     try:
         return _client().decode_timestamp_response(answer)
     except ValueError:
-        raise DataError(f"What '{_plain(source)}' gave is not a time stamp. Check the address or the file.") from None
+        raise DataError(f"'{_plain(source)}' is not a valid time stamp. Check the URL or the file.") from None
 
 
 def _post(query: bytes, server: str) -> bytes:
@@ -92,7 +95,7 @@ def _post(query: bytes, server: str) -> bytes:
     except (OSError, HTTPException, ValueError) as error:
         what = f"it answered {error.code}" if isinstance(error, urllib.error.HTTPError) else "it cannot be reached"
         raise OutputError(
-            f"The time stamp server '{_plain(server)}' gave no time stamp: {what}. Check the address and the network."
+            f"The time stamp server '{_plain(server)}' sent no time stamp: {what}. Check the URL and the network."
         ) from None
     return content
 

@@ -62,7 +62,7 @@ def make_code(key: bytes | Numbers, kind: str, coalition: int, length: int, shar
     """The code of a key, or of keyed numbers of its classes; a recipient gets all but `share_withheld` of the classes, on
     average."""
     if length < 0:
-        raise OptionError(f"A code needs a length of 0 or more, not {length}.")
+        raise OptionError(f"The length of a code must be 0 or more, not {length}.")
     points, weights = distribution(kind, coalition, share_withheld)
     share = (np.arange(length) + 0.5) / max(length, 1)
     # Each point gets its due number of classes (a random number would only add variance); the key says which ones.
@@ -128,7 +128,7 @@ def bits(key: bytes | Numbers, names: Sequence[str], code: Code) -> np.ndarray:
     """Row i: which cover classes recipient i's copy holds. A row depends on the key, or the keyed numbers of the classes,
     and the name alone."""
     if len(set(names)) < len(names):
-        raise OptionError("Two recipients have the same name. Give each a name of its own.")
+        raise OptionError("Two recipients have the same name. Give each recipient a different name.")
     limit = (code.p * _ONE).astype(np.uint64)
     held = np.empty((len(names), code.length), dtype=bool)
     for row, name in zip(held, names, strict=True):
@@ -140,7 +140,7 @@ def bits(key: bytes | Numbers, names: Sequence[str], code: Code) -> np.ndarray:
 def derive(key: bytes, label: str) -> bytes:
     """A key for one purpose; it tells nothing of the first key or of keys for other purposes."""
     if len(key) < 16:
-        raise OptionError(f"A key needs at least 16 bytes, and this one has {len(key)}.")
+        raise OptionError(f"A key needs at least 16 bytes, but this one has {len(key)}.")
     return hmac.new(key, f"veilmark code 1 {label}".encode(), hashlib.sha256).digest()
 
 
@@ -188,7 +188,7 @@ def needed_length(
         ]
         return min(both, key=lambda needed: needed.length)
     if kind not in _GROWTH:
-        raise OptionError(f"The length that a code '{kind}' needs is not known. Take {' or '.join(_GROWTH)}.")
+        raise OptionError(f"The necessary length of a code '{kind}' is not known. Use {' or '.join(_GROWTH)}.")
     _check(recipients, coalition, false_accusation, power, share_withheld, deletions)
     a, b, g = _GROWTH[kind][min(coalition, 3) - 1]
     slope = b - g * NormalDist().inv_cdf(power)
@@ -231,7 +231,7 @@ def _check(
 ) -> None:
     if not 1 <= coalition <= recipients:
         raise OptionError(
-            f"A coalition has 1 to {recipients} members, as there are {recipients} recipients, not {coalition}."
+            f"The coalition size is {coalition}, but it must be from 1 to {recipients}, the number of recipients."
         )
     if not 0 < false_accusation < 1:
         raise OptionError(f"The probability of a false accusation must lie between 0 and 1, not {false_accusation:g}.")
@@ -241,5 +241,5 @@ def _check(
         raise OptionError(f"The share of classes that leakers leave out must lie between 0 and 1, not {deletions:g}.")
     if not 0.4 <= share_withheld <= 0.5:
         raise OptionError(
-            f"How long a code must be is known for shares withheld from 0.4 to 0.5, not {share_withheld}."
+            f"The necessary length of a code is known only if the share withheld is 0.4 to 0.5, not {share_withheld}."
         )

@@ -51,12 +51,13 @@ class CopyMarking:
         if not names or any(not name.strip() for name in names):
             raise OptionError(f"Name at least one recipient: {param('recipients', ['ada', 'bob'])}.")
         if twice:
-            raise OptionError(f"The recipient '{twice[0]}' is named twice. Give each a name of its own.")
+            raise OptionError(f"The recipient '{twice[0]}' is named twice. Give each recipient a different name.")
         if self.decoys < 0 or self.covers < 0:
             raise OptionError("The numbers of decoy and cover classes must be 0 or more.")
         if not (self.decoys or self.covers or self.collusion):
             raise OptionError(
-                f"Nothing would tell the copies apart. Ask for {param('decoys')}, {param('covers')} or {param('collusion')}."
+                f"The copies would be identical, so leaks could not be traced. Ask for {param('decoys')}, "
+                f"{param('covers')} or {param('collusion')}."
             )
         if self.covers and self.collusion:
             raise OptionError(
@@ -64,7 +65,8 @@ class CopyMarking:
             )
         if self.collusion is not None and not 1 <= self.collusion <= len(names):
             raise OptionError(
-                f"A coalition has 1 to {len(names)} members, as there are {len(names)} recipients, not {self.collusion}."
+                f"The coalition size is {self.collusion}, but it must be from 1 to {len(names)}, the number "
+                "of recipients."
             )
         self._check_marks()
         if not 0 < self.false_accusation < 1:
@@ -73,18 +75,22 @@ class CopyMarking:
             )
         if self.risk is not None and not 0 < self.risk[0] <= self.risk[1]:
             raise OptionError(
-                f"The risk range must rise from above 0, such as 1.1:1.5, not {self.risk[0]}:{self.risk[1]}."
+                "The risk range must be two increasing numbers above 0, such as 1.1:1.5, not "
+                f"{self.risk[0]}:{self.risk[1]}."
             )
         if not 0 < self.budget <= 1:
             raise OptionError(
-                f"The budget is the share of classes that may be withheld, above 0 to 1, not {self.budget:g}."
+                "The budget is the share of classes that may be withheld. It must be above 0 and at most 1, "
+                f"not {self.budget:g}."
             )
         if not 0 < self.near <= 1:
-            raise OptionError(f"{param('near')} is a share of the candidates, above 0 to 1, not {self.near:g}.")
+            raise OptionError(
+                f"{param('near')} is a share of the candidates. It must be above 0 and at most 1, not {self.near:g}."
+            )
         if self.most_lost is not None and not 0 < self.most_lost <= 1:
             raise OptionError(
-                f"{param('most_lost')} is the share of a group's records that a copy may lack, above 0 to 1, not "
-                f"{self.most_lost:g}. Try 0.25."
+                f"{param('most_lost')} is the share of a group's records that a copy may lack. It must be above 0 "
+                f"and at most 1, not {self.most_lost:g}. Try 0.25."
             )
 
     def _check_marks(self) -> None:
@@ -96,7 +102,7 @@ class CopyMarking:
             )
         if self.marks == "rows" and self.decoys:
             raise OptionError(
-                "With row marks alone, a class that only one copy has is a decoy for sure. Use "
+                "With row marks alone, any class in only one copy must be a decoy, so decoys are not hidden. Use "
                 f"{param('marks', 'both')}, or {param('decoys', 0)}."
             )
 
@@ -129,7 +135,7 @@ class Marking:
     def __post_init__(self) -> None:
         """What is wrong for any recipients is refused at once."""
         if self.collusion is not None and self.collusion < 1:
-            raise OptionError(f"A coalition has 1 member or more, not {self.collusion}.")
+            raise OptionError(f"A coalition has at least 1 member, not {self.collusion}.")
         names = tuple(str(i) for i in range(max(COLLUSION, self.collusion or 0)))
         given = {**vars(self), "decoys": DECOYS if self.decoys is None else self.decoys, "covers": self.covers or 0}
         if self.covers is None and self.collusion is None:

@@ -174,11 +174,11 @@ def _too_few(linked: Linked, marking: CopyMarking, found: int, anywhere: int, wh
     names = len(marking.recipients)
     most = found // names
     carried = f"{most} for each of {names} recipients" if most else f"1 for each of {found} recipients"
-    near = f", and of these {param('near')} keeps {marking.near:.0%}" if marking.near < 1 else ""
+    near = f", and {param('near')} keeps {marking.near:.0%} of these" if marking.near < 1 else ""
     cause = "" if anywhere >= marking.decoys * names else why()
     return (
-        f"{marking.decoys * names:,} decoy classes are needed, and the population has {found:,} that can serve"
-        f"{_risks(linked, marking, anywhere, near)} It can carry {carried if found else 'none'}. "
+        f"{marking.decoys * names:,} decoy classes are needed, but the population has {found:,} suitable "
+        f"classes{_risks(linked, marking, anywhere, near)} That is enough for {carried if found else 'none'}. "
         f"{cause or _remedy(linked, marking)}"
     )
 
@@ -198,16 +198,16 @@ def _remedy(linked: Linked, marking: CopyMarking) -> str:
     often their number that excludes candidates, and not their risk."""
     candidates = in_range(linked, marking)
     small = int((candidates & (room(linked) < smallest_class(linked))).sum())
-    widen = "Ask" if marking.risk is None else f"Widen {param('risk')} or leave it out, ask"
+    widen = "Ask" if marking.risk is None else f"Widen or omit {param('risk')}, ask"
     wider = f"{widen} for fewer decoys, allow more suppression, or use a larger population."
     if not small:
         return wider
     said = (
-        f"{small:,} more could serve, but have fewer persons who can than the smallest released class has records "
-        f"({smallest_class(linked):,}), and every record of a decoy class is another person."
+        f"{small:,} more classes have too few suitable persons: each record of a decoy class needs a different "
+        f"person, and the smallest released class has {smallest_class(linked):,} records."
     )
     enough = 2 * small > int(candidates.sum())
-    return f"{said} {'Use a larger population, or a table with fewer records a person.' if enough else wider}"
+    return f"{said} {'Use a larger population, or a table with fewer records per person.' if enough else wider}"
 
 
 def draw_decoys(pool: np.ndarray, marking: CopyMarking, key: bytes) -> tuple[np.ndarray, ...]:
@@ -229,9 +229,9 @@ def _alone(linked: Linked, marking: CopyMarking, key: bytes) -> tuple[np.ndarray
     room = int(marking.budget * classes)
     if names * size > room:
         raise OptionError(
-            f"{size} cover classes for each of {names} recipients withhold {names * size:,} of {classes:,} classes, "
-            f"more than the budget of {marking.budget:.0%} allows. At most {room // names} each are possible: lower "
-            f"{param('covers')}, or raise {param('budget')}."
+            f"{size} cover classes for each of {names} recipients withhold {names * size:,} of {classes:,} "
+            f"classes, more than the budget of {marking.budget:.0%} allows. At most {room // names} per recipient "
+            f"are possible. Lower {param('covers')}, or raise {param('budget')}."
         )
     covers, draw = _withheld_classes(linked, marking.strategy, names * size, key)
     covers = covers[draw.order("covers")]
@@ -263,11 +263,12 @@ def _by_code(linked: Linked, marking: CopyMarking, key: bytes) -> tuple[np.ndarr
         ]
         most = f"coalitions of {reachable[-1]}" if reachable else "none"
         raise OptionError(
-            f"A code for {names} recipients that finds one of {coalition} who collude needs {found.length:,} cover classes; "
-            f"the release has {classes:,}, and the budget of {marking.budget:.0%} allows {room:,}. These carry {most} "
-            f"at this probability of false accusation. Lower {param('collusion')}, raise {param('false_accusation')} or "
-            f"{param('budget')}, or release a table with more classes (a smaller k, more suppression). With "
-            f"{param('marks', 'both')}, single records carry a part of the code."
+            f"A code for {names} recipients that finds one of {coalition} colluding recipients needs "
+            f"{found.length:,} cover classes. The release has {classes:,}, and the budget of {marking.budget:.0%} "
+            f"allows {room:,}. These are enough for {most} at this probability of a false accusation. Lower "
+            f"{param('collusion')}, raise {param('false_accusation')} or {param('budget')}, or release a table "
+            f"with more classes (a smaller k, more suppression). With {param('marks', 'both')}, single records "
+            "carry a part of the code."
         )
     length = 0 if marking.marks == "rows" else min(found.length, room)
     covers, draw = _withheld_classes(linked, marking.strategy, length, key)
@@ -312,9 +313,10 @@ def check_lost(marks: Marks) -> None:
     worst = most_lost(marks.lost())
     if worst.share > limit:
         raise OptionError(
-            f"A copy would lack {worst.share:.1%} of the {worst.records:,} records with {worst}, and {param('most_lost')} "
-            f"allows {limit:.1%}. Raise {param('most_lost')}, ask for fewer covers ({param('covers')}, "
-            f"{param('collusion')}), or release a table with more classes (a smaller k, more suppression)."
+            f"A copy would lack {worst.share:.1%} of the {worst.records:,} records with {worst}, but "
+            f"{param('most_lost')} allows at most {limit:.1%}. Raise {param('most_lost')}, ask for fewer covers "
+            f"({param('covers')}, {param('collusion')}), or release a table with more classes (a smaller k, more "
+            "suppression)."
         )
 
 

@@ -125,10 +125,10 @@ def with_row_marks(marks: Marks, rows: Rows, key: bytes, fits: Fits | None = Non
     found, draw = draw_row_marks(rows, linked, needed.length, spare, key, fits)
     if len(found) + len(marks.covers) < needed.length:
         raise OptionError(
-            f"The code needs {needed.length:,} marks. The release can carry {len(marks.covers):,} cover classes and "
-            f"{len(found):,} row marks: records that differ from all others of their class, in classes of more than "
-            f"{marking.k} records. Lower {param('collusion')}, raise {param('false_accusation')}, or publish more "
-            "columns or more records."
+            f"The code needs {needed.length:,} marks. The release has room for {len(marks.covers):,} cover "
+            f"classes and {len(found):,} row marks (records that differ from all others of their class, in "
+            f"classes of more than {marking.k} records). Lower {param('collusion')}, raise "
+            f"{param('false_accusation')}, or publish more columns or more records."
         )
     code = make_code(draw.numbers, needed.kind, marking.collusion or 1, len(found))
     marks = replace(marks, rows=replace(found, p=code.p, holds=bits(draw.numbers, marking.recipients, code)))

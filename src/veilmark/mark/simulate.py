@@ -30,7 +30,7 @@ def strategy_table(strategy: str, coalition: int) -> np.ndarray:
         "coin": np.full(coalition + 1, 0.5),
     }
     if strategy not in tables:
-        raise OptionError(f"There is no way to mix '{strategy}'. Ways are {', '.join(STRATEGIES)}.")
+        raise OptionError(f"'{strategy}' is not a way to mix copies. Use one of: {', '.join(STRATEGIES)}.")
     table = tables[strategy].astype(float)
     table[0], table[-1] = 0.0, 1.0
     return table
@@ -80,7 +80,10 @@ def simulate(
     from which the tracer sees that.
     """
     if not 1 <= coalition <= recipients:
-        raise OptionError(f"{coalition} of {recipients} recipients cannot collude. Choose a coalition among them.")
+        raise OptionError(
+            f"A coalition of {coalition} is not possible with {recipients} recipients. Choose a coalition from 1 "
+            "to the number of recipients."
+        )
     table = strategy_table(strategy, coalition) * (1 - deletions)
     names = [str(i) for i in range(recipients)]
     random = np.random.default_rng(seed)

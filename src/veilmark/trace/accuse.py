@@ -30,10 +30,10 @@ from veilmark.trace.sighting import Sighting, sightings
 from veilmark.trace.tails import decoy_tail
 
 MEANING = (
-    "Which groups of persons are in which recipient's copy was drawn at random, with a secret key. Nobody without the key "
-    "could know it. So, whatever was done to the file (rows or columns left out, values coarsened, copies mixed), the copy "
-    "of a recipient who had no part in it agrees with the file by chance alone. (Where real groups are kept for one "
-    "recipient each, that holds for files made from one copy; a note at the end then says so.)"
+    "A secret key decided at random which groups of persons are in which recipient's copy. Nobody without the "
+    "key could know this. Rows or columns may be removed, values coarsened, copies mixed. The copy of a "
+    "recipient who is not involved still agrees with the file only by chance. (If real groups are kept for one "
+    "recipient each, this is true only for files made from one copy; a note at the end then says so.)"
 )
 """What the probability of a leaked file is, in the same words everywhere."""
 
@@ -179,23 +179,23 @@ def _refuse_misfits(matches: Mapping[str, Matched], given: Mapping[str, str]) ->
         having = [match for match in matches.values() if ours in match.columns or ours in match.passed]
         if having and all(ours in match.misfits for match in having):
             raise OptionError(
-                f"The column '{theirs}' is mapped to '{ours}', but none of its values is a label of '{ours}' in a release, "
-                "and its frequencies do not fit. Map another column, or drop this map."
+                f"The column '{theirs}' is mapped to '{ours}', but none of its values is a label of '{ours}' in a "
+                "release, and its frequencies do not match. Map another column, or remove this mapping."
             )
 
 
 def nothing_shared(marked: Marked, columns: Sequence[str]) -> str:
     """That a release has no column of the evidence."""
     names = listing(list(dict.fromkeys(columns)))
-    return f"Release {marked.release} was not looked into: no column holds its values. It has {names}."
+    return f"Release {marked.release} was skipped: no column has its values. Its columns are {names}."
 
 
 def check_any(found: Sequence[Finding], notes: Sequence[str], what: str) -> None:
     """Refuse evidence that can be compared with no release."""
     if not found:
         raise DataError(
-            f"The {what} can be compared with no release. {' '.join(notes)} Rename columns to these, or map them "
-            "(THEIRS=OURS), and check that the first line of the file has the column names."
+            f"The {what} cannot be compared with any release. {' '.join(notes)} Rename the columns to these, or "
+            "map them (THEIRS=OURS). Check that the first line of the file has the column names."
         )
 
 

@@ -50,9 +50,9 @@ from veilmark.trace.sealed import Met
 from veilmark.trace.tails import decoy_tail
 
 MEANING = (
-    "The probability is over the keyed draw of decoy classes from the pool that was sealed with the release. It holds for "
-    "any list of claims, however it was chosen, by anybody who does not have this recipient's copy: even if all other "
-    "recipients together tried to frame this one."
+    "A secret key drew the decoy classes at random from the pool that was sealed with the release. The "
+    "probability is about this draw. It is valid for any list of claims from anybody who does not have this "
+    "recipient's copy, even if all other recipients together try to frame this one."
 )
 """What the probability of claims is, in the same words everywhere."""
 
@@ -73,7 +73,7 @@ def trace_claims(
         found += _by_claims(marked, met, [other for other in every if not same_draw(marked, other)])
         notes.append(_said(marked, met))
     if all(_untraceable(marked, [marked]) for marked in releases):
-        raise DataError(f"The claims can be compared with no release. {' '.join(notes)}")
+        raise DataError(f"The claims cannot be compared with any release. {' '.join(notes)}")
     check_any(found, notes, "claims")
     return replace(ranked(_together(found), false_accusation, notes), meaning=MEANING)
 
@@ -89,16 +89,14 @@ def _untraceable(marked: Marked, releases: Sequence[Marked]) -> str:
         )
     first = next(other for other in releases if other is marked or same_draw(marked, other))
     if first is not marked:
-        return (
-            f"Release {marked.release} has the same decoys as release {first.release}, where the claims are looked for."
-        )
+        return f"Release {marked.release} has the same decoys as release {first.release}, which is checked instead."
     return ""
 
 
 def _said(marked: Marked, met: Met) -> str:
     return (
-        f"Release {marked.release}: the claims meet {int(met.by_any.sum()):,} of the {len(met.by_any):,} classes of its "
-        "sealed pool."
+        f"Release {marked.release}: the claims match {int(met.by_any.sum()):,} of the {len(met.by_any):,} classes "
+        "of its sealed pool."
     )
 
 

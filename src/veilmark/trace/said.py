@@ -18,14 +18,14 @@ def notes_on(marked: Marked, seen: Sighting) -> list[str]:
     covers = seen.told
     levels = ", ".join(f"{name} at level +{level}" if level else name for name, level in seen.levels.items())
     read = (
-        f"Release {marked.release}: {seen.known_rows:,} of {seen.rows:,} rows are readable by {levels}; "
-        f"{covers:,} of {len(marked.covers):,} cover classes and {int(seen.pool_clear.sum()):,} of "
-        f"{len(seen.pool_clear):,} decoy candidates can be told apart; {seen.kept[0]:,} of {sum(seen.kept):,} classes that "
-        "everybody holds are there."
+        f"Release {marked.release}: {seen.known_rows:,} of {seen.rows:,} rows are readable by {levels}. The file "
+        f"can show {covers:,} of {len(marked.covers):,} cover classes and {int(seen.pool_clear.sum()):,} of "
+        f"{len(seen.pool_clear):,} decoy candidates. It has {seen.kept[0]:,} of {sum(seen.kept):,} classes that "
+        "all copies have."
     )
     alone = (
-        f"Release {marked.release}: its covers are kept for one recipient each. What they say holds if no two "
-        "recipients made the file together; what decoys say holds in any case."
+        f"Release {marked.release}: each cover is kept for one recipient. Covers are valid evidence only if no "
+        "two recipients made the file together. Decoys are valid evidence in any case."
     )
     kept_alone = marked.code is None and len(marked.covers) > 0
     notes = [*_columns(marked, seen.matched), read, *_row_marks(marked, seen), *_changes(marked, seen)]
@@ -39,10 +39,13 @@ def _row_marks(marked: Marked, seen: Sighting) -> list[str]:
     total, found = len(marked.rows.marked), seen.row_marks
     if found is None:
         names = listing(list(marked.rows.columns))
-        return [f"Release {marked.release}: its {total:,} row marks cannot be told: the file has none of {names}."]
+        return [
+            f"Release {marked.release}: its {total:,} row marks cannot be read: the file has none of the columns "
+            f"{names}."
+        ]
     return [
-        f"Release {marked.release}: {found.told:,} of {total:,} row marks can be told by {listing(list(found.columns))}; "
-        f"{found.rate:.0%} of the other records of their classes are there."
+        f"Release {marked.release}: {found.told:,} of {total:,} row marks can be read by "
+        f"{listing(list(found.columns))}. The file has {found.rate:.0%} of the other records of their classes."
     ]
 
 
@@ -51,12 +54,13 @@ def _columns(marked: Marked, matched: Matched) -> list[str]:
     notes = []
     if matched.passed:
         notes.append(
-            f"WARNING: release {marked.release} has {listing(list(matched.passed))}, and no column of the file was read as "
-            f"{'it' if len(matched.passed) == 1 else 'these'}. If the file has such a column, map it: THEIRS=OURS."
+            f"WARNING: release {marked.release} has {listing(list(matched.passed))}, but no column of the file "
+            f"was matched to {'it' if len(matched.passed) == 1 else 'these'}. If the file has such a column, map "
+            "it: THEIRS=OURS."
         )
     notes += [
-        f"Column '{theirs}' looks like '{ours}' of release {marked.release}, but does not occur with the other columns as "
-        "it does there, so it was passed over. If it is that column, map it: THEIRS=OURS."
+        f"Column '{theirs}' looks like '{ours}' of release {marked.release}, but its values combine differently "
+        "with the other columns, so it was not used. If it is that column, map it: THEIRS=OURS."
         for ours, theirs in matched.implausible.items()
         if theirs not in matched.columns.values()
     ]
@@ -73,16 +77,16 @@ def _changes(marked: Marked, seen: Sighting) -> list[str]:
     found, counted = [], seen.counted
     usual = float(np.median(counted.rate)) if len(counted.rate) else 1.0
     if counted.padded > 0.05 and not counts_agree(seen):
-        found.append(f"made-up rows seem to fill about {counted.padded:.0%} of the cover classes that are not held")
+        found.append(f"about {counted.padded:.0%} of the missing cover classes seem to be filled with made-up rows")
     if counted.strayed > 0:
-        found.append(
-            f"values seem to have been changed: about {counted.strayed:.0%} of the rows are not where they were"
-        )
+        found.append(f"values seem to be changed: about {counted.strayed:.0%} of the rows are in another class")
     if usual > 1.5:
-        found.append(f"classes have {usual:.1f} times their records: rows are repeated, or tables were merged")
+        found.append(f"classes have {usual:.1f} times their records: rows are repeated, or tables are merged")
     if not found:
         return []
-    return [f"Release {marked.release}: {'; '.join(found)}. Classes count by how many of their records are there."]
+    return [
+        f"Release {marked.release}: {'; '.join(found)}. Each class counts by how many of its records are in the file."
+    ]
 
 
 def unread(marked: Marked, matched: Matched) -> str:
@@ -91,13 +95,13 @@ def unread(marked: Marked, matched: Matched) -> str:
     if not matched.readings and matched.implausible:
         looked = listing(list(dict.fromkeys(matched.implausible.values())))
         return (
-            f"Release {marked.release} was not looked into: {looked} look like columns of its, but do not occur together as "
-            f"these do. It has {names}."
+            f"Release {marked.release} was skipped: {looked} look like its columns, but their values combine "
+            f"differently. Its columns are {names}."
         )
     if not matched.readings:
-        return f"Release {marked.release} was not looked into: no column holds its values. It has {names}."
+        return f"Release {marked.release} was skipped: no column has its values. Its columns are {names}."
     read = listing(list(matched.columns.values()))
     return (
-        f"Release {marked.release} was not looked into: only {read} could be read, which does not tell its copies apart. It "
-        f"has {names}."
+        f"Release {marked.release} was skipped: only {read} could be read, and its copies do not differ there. "
+        f"Its columns are {names}."
     )

@@ -35,7 +35,7 @@ def weights(kind: str, context: Context) -> np.ndarray:
         lacks, holds = context.gains()
         return holds - lacks
     if kind not in SCORES:
-        raise OptionError(f"There is no score '{kind}'. Scores are {', '.join(SCORES)}.")
+        raise OptionError(f"There is no score '{kind}'. Use one of: {', '.join(SCORES)}.")
     p, shows = context.leak.p, context.leak.shows
     spread = np.sqrt(p * (1 - p))
     gain = np.divide(1.0, spread, out=np.zeros(len(p)), where=spread > 0)

@@ -135,7 +135,7 @@ def decoy_tail(hits: int, drawn: int, marked: int, pool: int) -> float:
     `marked` show in the leak, `hits` of them the recipient's.
     """
     if not (0 <= drawn <= pool and 0 <= marked <= pool):
-        raise OptionError(f"{drawn} drawn and {marked} marked things do not fit into a pool of {pool}.")
+        raise OptionError(f"A pool of {pool} is too small for {drawn} drawn and {marked} marked items.")
     drawn, marked = min(drawn, marked), max(drawn, marked)  # the same probability, with smaller numbers
     if hits <= max(0, drawn + marked - pool):
         return 1.0

@@ -92,7 +92,8 @@ class Memory:
             return cls(path, dict(content.get("seen", {})), list(content.get("waiting", [])))
         except (ValueError, AttributeError, TypeError):
             raise OptionError(
-                f"'{path}' is not what a watch remembers, or it is damaged. Move it away: files then are checked again."
+                f"'{path}' is not the state file of a watch, or it is damaged. Move it away; all files are "
+                "then checked again."
             ) from None
 
     def save(self) -> None:
@@ -131,7 +132,7 @@ class Webhook:
 
     def __init__(self, url: str, timeout: float = TIMEOUT, first_wait: float = FIRST_WAIT) -> None:
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-            raise OptionError(f"A webhook is an address that begins with https:// or http://, not '{url}'.")
+            raise OptionError(f"A webhook is a URL that begins with https:// or http://, not '{url}'.")
         self.url, self.timeout, self.first_wait = url, timeout, first_wait
         self.failures = 0
         self.due = 0.0
@@ -182,7 +183,7 @@ class Watch:
         self, folder: Path, examine: Examine, log: Log, memory: Memory, webhook: Webhook | None = None
     ) -> None:
         if not folder.is_dir():
-            raise OptionError(f"There is no folder '{folder}' to watch. Make it first.")
+            raise OptionError(f"There is no folder '{folder}' to watch. Create it first.")
         self.folder, self.examine, self.log, self.memory, self.webhook = folder, examine, log, memory, webhook
         self._before: dict[str, tuple[int, int]] = {}
         self._done: dict[str, tuple[int, int]] = {}

@@ -127,7 +127,7 @@ def fault(where: Place) -> str | None:
     """What is wrong with a ledger, in a sentence."""
     ledger = Ledger.open(where)
     found = ledger.verify()
-    return None if found.ok else f"The ledger '{ledger.label}' is not as it was written: {found.what}."
+    return None if found.ok else f"The ledger '{ledger.label}' was changed: {found.what}."
 
 
 def key_of(ledger: Ledger, key_file: Place) -> Key:
@@ -193,7 +193,7 @@ def anchor(
     keeping.check()
     found = verify(where, key_file)
     if not found.whole:
-        raise DataError(f"The ledger '{where}' is not as it was written: {found.what}. There is nothing to anchor.")
+        raise DataError(f"The ledger '{where}' was changed: {found.what}. There is nothing to anchor.")
     return keeping.write(found.entries, found.head)
 
 

@@ -23,12 +23,13 @@ from veilmark.trace.accuse import Traced
 from veilmark.workbench.ledger import AnchorToKeep
 
 UNRECORDED = (
-    "This trace is not recorded: the ledger can only be read. Nothing shows later that the limit was chosen before. Trace "
-    "again where the ledger can be written."
+    "This trace is not recorded: the ledger is read-only. Nothing proves later that the limit was chosen before. "
+    "Trace again with write access to the ledger."
 )
 UNSEALED = Message(
-    "This trace is not recorded: the ledger's entries carry no seal, and nothing is added to them. Nothing shows later that "
-    f"the limit was chosen before. {command('ledger upgrade', lead='If an older veilmark wrote it, seal it with')}"
+    "This trace is not recorded: the ledger's entries have no seal, so nothing can be added. Nothing proves "
+    "later that the limit was chosen before. "
+    f"{command('ledger upgrade', lead='If an older veilmark wrote it, seal it with')}"
 )
 
 
@@ -66,8 +67,8 @@ def begin(book: Ledger, key: Key, asked: Trace, anchor: AnchorToKeep | None = No
     if book.database.read_only or not book.is_sealed:
         if anchor is not None:
             raise OptionError(
-                f"The ledger '{book.label}' can only be read, or has no seals, so that this trace cannot be recorded and "
-                "there is nothing to anchor. Trace where the ledger can be written."
+                f"The ledger '{book.label}' is read-only or has no seals, so this trace cannot be recorded or "
+                "anchored. Trace with write access to the ledger."
             )
         return None
     begun = book.append("trace", None, asked.to_dict(), key=key)

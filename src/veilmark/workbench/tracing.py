@@ -133,8 +133,8 @@ def _sound_ledger(ledger: File, key: File, noted: Noted | None) -> tuple[Ledger,
     book = open_to_read(ledger, key)
     if not found.ok:
         raise DataError(
-            f"The ledger '{book.label}' is not as it was written: {found.what}. Nobody can be accused by it. Restore it "
-            f"from a backup. {command('ledger verify', lead='See')}"
+            f"The ledger '{book.label}' was changed: {found.what}. Nobody can be accused on its evidence. Restore "
+            f"it from a backup. {command('ledger verify', lead='See')}"
         )
     return book, [] if found.lacks is None else [Message(f"The ledger is weaker evidence: {template_of(found.lacks)}")]
 
