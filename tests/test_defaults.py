@@ -11,10 +11,10 @@ from veilmark.cli import anonymize, attack, compare, feasible, measure, release
 from veilmark.mark.marking import CopyMarking, Marking
 from veilmark.utility.loss import METRICS
 from veilmark.web import anonymizing, releases
-from veilmark.workbench.anonymizing import Limits
-from veilmark.workbench.attacking import attack as attack_release
-from veilmark.workbench.comparing import Asked
-from veilmark.workbench.measuring import measure as measure_study
+from veilmark.workbench.anonymize import Limits
+from veilmark.workbench.attack import attack as attack_release
+from veilmark.workbench.compare import Asked
+from veilmark.workbench.measure import measure as measure_study
 
 
 def default(function, name):

@@ -17,7 +17,7 @@ import veilmark
 from veilmark import Ola, Study
 from veilmark.readable import MOST_ROWS, Grid, Readable, Summary, count
 from veilmark.trace.accuse import Suspect, Traced
-from veilmark.workbench.releasing import Copy, Released
+from veilmark.workbench.release import Copy, Released
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def study():
 
 @pytest.fixture(scope="module")
 def results(study):
-    from veilmark.workbench.comparing import Asked, compare_methods
+    from veilmark.workbench.compare import Asked, compare_methods
 
     release = study.anonymize(Ola(k=5))
     return {

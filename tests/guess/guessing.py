@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from veilmark.engines.duckdb import DuckDB
 from veilmark.guess import Guess, guess_columns
 from veilmark.hierarchy import parse_spec, resolve
-from veilmark.study import Study
+from veilmark.study.study import Study
 
 ENGINE = DuckDB()
 """One for all tests, for to open one takes longer than most of them."""

@@ -7,8 +7,8 @@ import pytest
 from guessing import guesses_of
 
 from veilmark import Study
-from veilmark.persons import Folding
 from veilmark.sample import hospital
+from veilmark.tables.persons import Folding
 
 
 def of_person(**columns):
@@ -41,7 +41,7 @@ def test_a_missing_value_does_not_vary():
 def test_attacks_and_methods_run_on_a_guessed_study():
     study = Study.guess(hospital(120, 1))
     assert study.folding == Folding("latest", "visit_date")
-    from veilmark.workbench.comparing import Asked, compare_methods
+    from veilmark.workbench.compare import Asked, compare_methods
 
     found = compare_methods(study, ["mondrian"], Asked(3), ["qicorr"], targets=20)
     assert found.persons == 120

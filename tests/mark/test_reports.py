@@ -17,10 +17,10 @@ from veilmark.mark.discover import Linked
 from veilmark.mark.marking import CopyMarking
 from veilmark.mark.reports import detectability, near_limit, scalability, size_bins
 from veilmark.sample import voters
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.veil.ola import Ola
-from veilmark.workbench.feasibility import feasible
-from veilmark.workbench.releasing import Job, release
+from veilmark.workbench.feasible import feasible
+from veilmark.workbench.release import Job, release
 
 
 def linked_of(published, suppressed, population, outside=None):

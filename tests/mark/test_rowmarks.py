@@ -14,7 +14,7 @@ from veilmark.ledger import Key, Ledger
 from veilmark.mark.marking import CopyMarking
 from veilmark.mark.rowmarks import fingerprints, number_rows
 from veilmark.privacy.models import DistinctL, TCloseness
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.trace.accuse import trace_file
 from veilmark.trace.bits import marks_of
 from veilmark.trace.columns import match_columns
@@ -22,7 +22,7 @@ from veilmark.trace.evidence import Marked
 from veilmark.trace.leaked import LeakedTable
 from veilmark.trace.sighting import sightings
 from veilmark.veil.ola import Ola
-from veilmark.workbench.releasing import Job, release
+from veilmark.workbench.release import Job, release
 
 NAMES = ("ada", "bob", "cyd", "dan", "eve")
 QUASI = ["area", "sex", "age"]

@@ -22,12 +22,12 @@ from veilmark.output import write_table
 from veilmark.privacy import unchanged
 from veilmark.privacy.models import DistinctL
 from veilmark.privacy.unchanged import Unchanged, worst_first
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.veil.anonymize import Microaggregation
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
 from veilmark.veil.verify import verify
-from veilmark.workbench.releasing import Job, release
+from veilmark.workbench.release import Job, release
 
 ATTRIBUTES = {
     "zip": {"role": "quasi", "hierarchy": {"mask": 2}},

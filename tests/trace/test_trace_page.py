@@ -17,8 +17,8 @@ from veilmark.ledger.files import digest
 from veilmark.report.trace_page import Exhibit, all_tested, in_words, probability, standing, trace_page
 from veilmark.trace.accuse import Suspect, Traced
 from veilmark.workbench.ledger import verify
+from veilmark.workbench.trace import trace
 from veilmark.workbench.trace_report import check_report_path, write_trace_report
-from veilmark.workbench.tracing import trace
 
 VOID = {"meta", "br"}
 TAGS = {

@@ -14,7 +14,7 @@ from veilmark.cli.main import main
 from veilmark.errors import StudyError
 from veilmark.mark.marking import CopyMarking
 from veilmark.output import write_table
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.veil.anatomy import Anatomy
 from veilmark.veil.anonymize import Microaggregation
 from veilmark.veil.fslip import FSlip
@@ -24,8 +24,8 @@ from veilmark.veil.onemany import OneMany
 from veilmark.veil.rmr import Rmr
 from veilmark.veil.sliced import Sliced
 from veilmark.veil.slicing import Slicing
-from veilmark.workbench.previewing import preview_node
-from veilmark.workbench.releasing import Job, release
+from veilmark.workbench.preview import preview_node
+from veilmark.workbench.release import Job, release
 
 ROWS = 120
 VISITS = pa.table(

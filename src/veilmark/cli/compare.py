@@ -80,8 +80,8 @@ def compare(
     """
     from veilmark.attack import ATTACKS
     from veilmark.cli import show_compare
-    from veilmark.workbench.comparing import USUAL, Asked, compare_methods
-    from veilmark.workbench.sources import open_study
+    from veilmark.study.opening import open_study
+    from veilmark.workbench.compare import USUAL, Asked, compare_methods
 
     chosen = _names(methods, USUAL)
     if suppress and "ola" not in chosen:

@@ -25,7 +25,7 @@ from veilmark.mark.plant import Rows, donors, lenders, rows_of, stays
 from veilmark.output import written_batches
 
 if TYPE_CHECKING:
-    from veilmark.veil.recoding import Recoding
+    from veilmark.tables.recoding import Recoding
 
 CLASS = "__veilmark_class"
 

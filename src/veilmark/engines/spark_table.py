@@ -15,9 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from veilmark import cells
-from veilmark.cells import Cells
-from veilmark.domain import Domain
 from veilmark.engines import sql
 from veilmark.engines.base import Visits
 from veilmark.engines.files import check_columns
@@ -26,13 +23,16 @@ from veilmark.engines.spark_order import ROW, in_keyed_order, shuffle_key
 from veilmark.engines.writing import write_rows
 from veilmark.errors import DataError, OptionError
 from veilmark.scratch import PART
+from veilmark.tables import cells
+from veilmark.tables.cells import Cells
+from veilmark.tables.domain import Domain
 
 if TYPE_CHECKING:
     from veilmark.engines.spark import Spark
     from veilmark.engines.spark_copies import SparkCopies
     from veilmark.mark.plan import Marks
-    from veilmark.veil.pseudonyms import Pseudonyms
-    from veilmark.veil.recoding import Recoding
+    from veilmark.tables.pseudonyms import Pseudonyms
+    from veilmark.tables.recoding import Recoding
 
 FILE = "regexp_replace(_metadata.file_path, '^file:/+', '/')"
 """The file of a row; Spark's versions differ in how many slashes they write."""

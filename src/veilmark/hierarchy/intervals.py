@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilmark.domain import NUMBER, Domain, as_text
 from veilmark.hierarchy.levels import OFFER, Level, Numbers, Whole, check_covered, joined, spread
 from veilmark.hierarchy.spec import EXACT, Grid, IntervalSpec, grid_of
+from veilmark.tables.domain import NUMBER, Domain, as_text
 
 _NEAR, _NEAR_AT_MOST = 1e-9, 1e-6
 """How near to the edge of a bin, relative to its number, counts as on it."""

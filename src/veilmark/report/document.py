@@ -24,12 +24,12 @@ from veilmark.privacy.require import Requirement
 from veilmark.readable import Readable
 from veilmark.report import attack_chart, charts, score_charts, utility_charts
 from veilmark.score.scores import ScoreResult
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.utility.view import UtilityView
 from veilmark.veil.generalized import Generalized
 
 if TYPE_CHECKING:
-    from veilmark.workbench.attacking import Attacked
+    from veilmark.workbench.attack import Attacked
 
 HOLDS, FAILS, SAYS = "holds", "fails", "says"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from veilmark.report.charts import BLUE, INK, WIDTH, _altair, table, theme, titled
-from veilmark.workbench.simulating import Simulated, interval
+from veilmark.workbench.simulate import Simulated, interval
 
 if TYPE_CHECKING:
     import altair as alt

@@ -13,12 +13,12 @@ from typing import Any
 import pyarrow as pa
 
 from veilmark.errors import VeilmarkWarning
-from veilmark.persons import PersonTable
-from veilmark.study import Study
+from veilmark.study.opening import engine_of, fold_persons
+from veilmark.study.study import Study
+from veilmark.tables.persons import PersonTable
 from veilmark.veil.fslip import FSlip
 from veilmark.veil.sliced import Sliced, fingerprint_texts
-from veilmark.workbench.slicing import resolve_all, slice_table
-from veilmark.workbench.sources import engine_of, fold_persons
+from veilmark.workbench.anonymize_persons import resolve_all, slice_table
 
 COLUMNS = ("id", "name", "age", "gender", "zip", "salary", "poverty", "education", "disease")
 RECORDS = """

@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 from scipy import optimize
 
-from veilmark.cells import number, pack
-from veilmark.domain import Domain
 from veilmark.errors import OptionError, listing
+from veilmark.tables.cells import number, pack
+from veilmark.tables.domain import Domain
 from veilmark.trace.evidence import Marked
 from veilmark.trace.labels import ROWS_A_VALUE, Column, ColumnReading, apart, read_column
 from veilmark.trace.leaked import Combinations, Leaked

@@ -14,20 +14,20 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from veilmark.cells import number, pack
-from veilmark.classes import ClassTable, Histogram, Tally
 from veilmark.defaults import K
-from veilmark.domain import Domain
 from veilmark.errors import OptionError
 from veilmark.hierarchy import Levels
-from veilmark.persons import Fingerprints, PersonTable
 from veilmark.privacy.models import Alpha, KAnonymity, PrivacyModel
+from veilmark.tables.cells import number, pack
+from veilmark.tables.classes import ClassTable, Histogram, Tally
+from veilmark.tables.domain import Domain
+from veilmark.tables.persons import Fingerprints, PersonTable
+from veilmark.tables.recoding import Recoding
 from veilmark.utility.sliced import amounts, class_middles, counts_as_number, nil, sa_ncp
 from veilmark.veil.anonymize import plan
 from veilmark.veil.items import one_table
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
-from veilmark.veil.recoding import Recoding
 from veilmark.veil.sliced import Sliced
 
 

@@ -23,12 +23,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilmark.cells import pack
-from veilmark.domain import Domain
 from veilmark.errors import OptionError, VeilmarkWarning, listing
 from veilmark.hierarchy import Levels
-from veilmark.persons import Fingerprints, PersonTable
 from veilmark.privacy.models import KAnonymity
+from veilmark.tables.cells import pack
+from veilmark.tables.domain import Domain
+from veilmark.tables.persons import Fingerprints, PersonTable
 from veilmark.utility.sliced import amounts, attribute_ncp, is_amount, nil, sa_ncp
 from veilmark.veil.correlation import correlations, read_groups
 from veilmark.veil.mondrian import partition

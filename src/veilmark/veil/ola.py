@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 from veilmark import progress
-from veilmark.classes import ClassTable
 from veilmark.defaults import LOSS, SECONDS, SUPPRESSION, Metric
 from veilmark.errors import OptionError, did_you_mean
 from veilmark.hierarchy import Levels
 from veilmark.privacy.models import KAnonymity, PrivacyModel, all_monotone, failing_classes
+from veilmark.tables.classes import ClassTable
+from veilmark.tables.recoding import Unit, counted
 from veilmark.utility.loss import METRICS, NodeLoss
 from veilmark.veil.keyed import KeyedSizes
 from veilmark.veil.lattice import FAILS, UNKNOWN, Bounds, Lattice, Node, NodeTables
-from veilmark.veil.recoding import Unit, counted
 
 LARGEST_LATTICE = 4_000_000
 BLOCK = 2_000

@@ -22,12 +22,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilmark.cells import number, pack
 from veilmark.defaults import K
 from veilmark.errors import OptionError
 from veilmark.hierarchy import Levels
-from veilmark.persons import Fingerprints, PersonTable
 from veilmark.privacy.models import KAnonymity
+from veilmark.tables.cells import number, pack
+from veilmark.tables.persons import Fingerprints, PersonTable
 from veilmark.utility.sliced import counts_as_number, label_widths
 from veilmark.veil.items import Forest, Items, item_levels, one_table, range_texts
 from veilmark.veil.mondrian import MISSING, Mondrian, partition

@@ -26,11 +26,11 @@ import pyarrow.parquet as pq
 
 from veilmark.charted import Charted
 from veilmark.errors import DataError, OptionError, OutputError
-from veilmark.framed import as_pandas, as_polars, plain_columns
 from veilmark.output import write_table
-from veilmark.persons import Fingerprints
 from veilmark.readable import Grid, Summary, count
 from veilmark.scratch import PART
+from veilmark.tables.framed import as_pandas, as_polars, plain_columns
+from veilmark.tables.persons import Fingerprints
 
 if TYPE_CHECKING:
     import pandas as pd

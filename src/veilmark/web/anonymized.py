@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.web import anonymizing
 from veilmark.web.anonymizing import Asked
 from veilmark.web.work import Outcome
@@ -72,14 +72,14 @@ def _rules(release: Path) -> Path:
 
 
 def _of_records(workspace: Workspace, study: Study, asked: Asked, target: Path) -> Outcome:
-    from veilmark import workbench
     from veilmark.report.class_charts import class_sizes
     from veilmark.report.utility_charts import marginals
-    from veilmark.workbench.previewing import view_marginals
+    from veilmark.workbench.anonymize import anonymize
+    from veilmark.workbench.preview import view_marginals
 
     population = None if asked.population is None else workspace.table(asked.population)
     models, method = anonymizing.models(study, asked), anonymizing.method(asked)
-    made = workbench.anonymize(study, models, target, method, _rules(target), population)
+    made = anonymize(study, models, target, method, _rules(target), population)
     before_after = view_marginals(study, made.plan.recoding)
     charts = {"Generalizations that were tried": made.chart()} if made.plan.explored else {}
     charts["The columns before and after"] = marginals(before_after)
@@ -125,7 +125,7 @@ def _examples(made: Anonymized) -> dict[str, list[str]]:
 
 
 def _of_persons(workspace: Workspace, study: Study, asked: Asked, target: Path) -> Outcome:
-    from veilmark.workbench.slicing import anonymize_persons
+    from veilmark.workbench.anonymize_persons import anonymize_persons
 
     made = anonymize_persons(study, anonymizing.persons_method(asked), target, asked.format)
     result = {name: value for name, value in made.to_dict().items() if name != "correlations"} | {

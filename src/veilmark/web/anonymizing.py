@@ -10,14 +10,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from veilmark.defaults import LOSS, RECURSIVE_C, SUPPRESSION, K, Metric
 from veilmark.errors import OptionError
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.web.workspace import Workspace
 
 if TYPE_CHECKING:
     from veilmark.privacy.models import PrivacyModel
     from veilmark.veil.anonymize import Method
     from veilmark.veil.ola import Ola
-    from veilmark.workbench.slicing import PersonsMethod
+    from veilmark.workbench.anonymize_persons import PersonsMethod
 
 MethodName = Literal["ola", "mondrian", "microaggregate", "fslip", "onemany", "rmr", "anatomy", "slicing"]
 PerColumn = dict[str, float]
@@ -150,10 +150,10 @@ def _check_population(workspace: Workspace, asked: Asked) -> None:
 
 def models(study: Study, asked: Asked) -> list[PrivacyModel]:
     """What every class of the release must meet."""
-    from veilmark import workbench
+    from veilmark.workbench.anonymize import Limits, models_of
 
     taken = {name: getattr(asked, name) for name in (*_LIMITS, "k_map", "presence") if name in TAKES[asked.method]}
-    return workbench.models_of(study, workbench.Limits(**taken))
+    return models_of(study, Limits(**taken))
 
 
 def method(asked: Asked) -> Method:

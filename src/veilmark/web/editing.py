@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from veilmark.errors import InputError, StudyError
 from veilmark.messages import Message
-from veilmark.study import Study
-from veilmark.studyfile import Attribute, StudySpec
+from veilmark.study.spec import Attribute, StudySpec
+from veilmark.study.study import Study
 from veilmark.web.guesses import GuessView
 from veilmark.web.workspace import NotFoundError, Workspace
 from veilmark.yamlfile import explain

@@ -20,7 +20,7 @@ from fastapi import Depends, HTTPException, Request
 from fastapi.responses import RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.web.access import Access, Session
 from veilmark.web.audit import Audit
 from veilmark.web.guard import SAFE

@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel, ValidationError
 
-from veilmark.cells import Cells
 from veilmark.engines.files import find_files
 from veilmark.errors import HierarchyError
 from veilmark.hierarchy import Levels, resolve
 from veilmark.hierarchy.spec import UNITS, parse_spec
-from veilmark.study import Study
-from veilmark.studyfile import Attribute
+from veilmark.study.spec import Attribute
+from veilmark.study.study import Study
+from veilmark.tables.cells import Cells
 
 KINDS = {
     "none": "Value, then *",
@@ -246,13 +246,13 @@ def _stamp(study: Study) -> object:
 
 
 def _count(study: Study, column: str, missing: Sequence[str]) -> Cells:
-    from veilmark import workbench
+    from veilmark.study.opening import engine_of, open_source
 
     attribute = Attribute(role="other", missing=list(missing) or None)
     spec = study.spec.model_copy(update={"attributes": {column: attribute}, "person": None})
     bare = replace(study, spec=spec)
-    with workbench.engine_of(bare) as engine:
-        return workbench.open_source(engine, bare).group([column])
+    with engine_of(bare) as engine:
+        return open_source(engine, bare).group([column])
 
 
 def frequent_values(study: Study, column: str, most: int) -> tuple[list[tuple[str, int]], int]:

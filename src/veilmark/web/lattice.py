@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.web import anonymizing
 from veilmark.web.anonymizing import Asked
 from veilmark.web.workspace import Workspace
 
 if TYPE_CHECKING:
-    from veilmark.workbench.previewing import Explorer
+    from veilmark.workbench.preview import Explorer
 
 
 class NodeView(BaseModel):
@@ -55,7 +55,7 @@ _OPENING = threading.Lock()
 
 def _explorer(workspace: Workspace, name: str, asked: Asked) -> Explorer:
     """The study's classes in memory, so that a click need not read the source again; the last two are kept."""
-    from veilmark.workbench.previewing import Explorer
+    from veilmark.workbench.preview import Explorer
 
     study = workspace.study(name)
     key = _key(workspace, name, study, asked)

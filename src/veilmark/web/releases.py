@@ -13,11 +13,11 @@ from starlette.datastructures import FormData
 from veilmark.defaults import COLLUSION, COVERS, FALSE_ACCUSATION, LOSS, RISK, SUPPRESSION, K, Metric
 from veilmark.errors import OptionError, VeilmarkError
 from veilmark.output import write_text
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.web.workspace import NotFoundError, Workspace
 
 if TYPE_CHECKING:
-    from veilmark.workbench.releasing import Job as ReleaseJob
+    from veilmark.workbench.release import Job as ReleaseJob
 
 TERMS = ("agreement", "contact", "consent")
 HIDING = ("collusion", "covers", "none")
@@ -193,11 +193,11 @@ def keep_draft(workspace: Workspace, study: str, asked: Asked) -> None:
 
 def columns_of(workspace: Workspace, table: str) -> list[str]:
     """The columns of a table of the workspace."""
-    from veilmark import workbench
+    from veilmark.study.opening import engine_of, open_source
 
     study = Study.of(workspace.table(table), {})
-    with workbench.engine_of(study) as engine:
-        return [name for name, kind in workbench.open_source(engine, study).columns.items() if kind != "nested"]
+    with engine_of(study) as engine:
+        return [name for name, kind in open_source(engine, study).columns.items() if kind != "nested"]
 
 
 def likely_population(workspace: Workspace, study: Study) -> str:
@@ -241,11 +241,11 @@ def _source(study: Study) -> Path | None:
 
 def release_job(workspace: Workspace, study: Study, asked: Asked) -> ReleaseJob:
     """What the workbench is to do. All that can be refused without looking at the data is refused."""
-    from veilmark import workbench
     from veilmark.mark.marking import Marking
     from veilmark.veil.mondrian import Mondrian
     from veilmark.veil.ola import Ola
-    from veilmark.workbench.releasing import Terms, file_names
+    from veilmark.workbench.anonymize import Limits, models_of
+    from veilmark.workbench.release import Job, Terms, file_names
 
     names = tuple(recipient.name for recipient in asked.recipients)
     population = _population(workspace, asked.population, asked.decoys != 0)
@@ -261,11 +261,11 @@ def release_job(workspace: Workspace, study: Study, asked: Asked) -> ReleaseJob:
     file_names(names, asked.format)
     if population and asked.decoys != 0 and not asked.identity:
         raise OptionError("Tick the columns of the population that tell who somebody is.")
-    limits = workbench.Limits(k=None, l=asked.l, t=asked.t)
+    limits = Limits(k=None, l=asked.l, t=asked.t)
     method = Ola(asked.suppress, asked.loss, levels=asked.levels) if asked.method == "ola" else Mondrian()
     terms = {r.name: Terms(r.agreement, r.contact, r.consent) for r in asked.recipients}
-    models = tuple(workbench.models_of(study, limits))
-    return workbench.Job(
+    models = tuple(models_of(study, limits))
+    return Job(
         population,
         tuple(asked.identity) if population else (),
         marking,
@@ -293,21 +293,21 @@ def _population(workspace: Workspace, table: str, decoys: bool) -> Path | None:
 
 def plan_copies(workspace: Workspace, study: str, asked: dict[str, Any]) -> dict[str, Any]:
     """What the copies would cost; a job. Nothing is written."""
-    from veilmark import workbench
+    from veilmark.workbench.release import release
 
     opened, wanted = workspace.study(study), Asked(**asked)
     if wanted.seed is None:  # So that what changes from one plan to the next is what was asked, not what was drawn.
         wanted = wanted.model_copy(update={"seed": 0})
-    return workbench.release(opened, release_job(workspace, opened, wanted), dry_run=True).to_dict()
+    return release(opened, release_job(workspace, opened, wanted), dry_run=True).to_dict()
 
 
 def make_copies(workspace: Workspace, study: str, asked: dict[str, Any]) -> dict[str, Any]:
     """Write the recipients' copies and the ledger's entry; a job. Files are named relative to the workspace."""
-    from veilmark import workbench
+    from veilmark.workbench.release import release
 
     opened = workspace.study(study)
     job = release_job(workspace, opened, Asked(**asked))
     target = workspace.new_output("releases", f"{study}-{datetime.now(UTC):%Y-%m-%d-%H%M%S}")
-    found = workbench.release(opened, job, workspace.ledger, workspace.key, target).to_dict()
+    found = release(opened, job, workspace.ledger, workspace.key, target).to_dict()
     copies = [{**copy, "file": workspace.relative(Path(copy["file"]))} for copy in found["recipients"]]
     return {**found, "recipients": copies, "output": workspace.relative(target)}

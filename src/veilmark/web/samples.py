@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from veilmark import workbench
 from veilmark.output import write_table
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.web.guesses import guesses_of, keep_guesses
 from veilmark.web.workspace import Workspace
+from veilmark.workbench.init import init, make_sample
+from veilmark.workbench.score import with_weights
 
 PATIENTS, VOTERS, MEMBERS = 5_000, 130_000, 6_500
 CONDITIONS = {"none": 0.4, "hypertension": 0.3, "asthma": 0.2, "diabetes": 0.07, "HIV": 0.03}
@@ -47,16 +48,16 @@ def open_sample(workspace: Workspace, kind: str, seed: int = 1) -> dict[str, Any
 
 def _hospital(workspace: Workspace, name: str, seed: int) -> Study:
     data = workspace.folder / "data" / f"{name}.csv"
-    workbench.make_sample("hospital", data, PATIENTS, seed)
+    make_sample("hospital", data, PATIENTS, seed)
     guessed = workspace.folder / f"{name}.yaml"
-    keep_guesses(workspace, name, workbench.init(data, guessed, force=True))
+    keep_guesses(workspace, name, init(data, guessed, force=True))
     study = workspace.study(name)
-    return workbench.with_weights(study, {c: w for c, w in WEIGHTS.items() if c in study.sensitive})
+    return with_weights(study, {c: w for c, w in WEIGHTS.items() if c in study.sensitive})
 
 
 def _register(workspace: Workspace, name: str, seed: int) -> Study:
     people, data = (workspace.folder / "data" / file for file in (f"{name}-voters.parquet", f"{name}.csv"))
-    workbench.make_sample("voters", people, VOTERS, seed)
+    make_sample("voters", people, VOTERS, seed)
     write_table(_members(pq.read_table(people), seed), data)
     study = Study.of(data, REGISTER)
     keep_guesses(workspace, name, guesses_of(study))

@@ -19,14 +19,14 @@ import numpy as np
 import yaml
 from pydantic import AfterValidator, BaseModel, Field
 
-from veilmark.domain import Domain
 from veilmark.errors import OptionError, VeilmarkError, VeilmarkWarning, WeightsError
 from veilmark.messages import template_of
 from veilmark.output import write_text
 from veilmark.score import ahp, datamodel
 from veilmark.score.weights import KINDS, WeightTable, read_weights
 from veilmark.scratch import Scratch
-from veilmark.study import Study
+from veilmark.study.study import Study
+from veilmark.tables.domain import Domain
 from veilmark.web.editing import attributes_of, save_study
 from veilmark.web.hierarchies import values_of
 from veilmark.web.workspace import Workspace, slug
@@ -417,10 +417,10 @@ def _target(workspace: Workspace, study: Study, column: str, name: str, suffix: 
 def _save(
     workspace: Workspace, name: str, study: Study, weights: Mapping[str, Mapping[str, Any]], default: float | None
 ) -> None:
-    from veilmark import workbench
+    from veilmark.workbench.score import with_weights
 
     rest = {} if default is None else {"default": default}
-    weighed = workbench.with_weights(study, {column: {**given, **rest} for column, given in weights.items()})
+    weighed = with_weights(study, {column: {**given, **rest} for column, given in weights.items()})
     save_study(workspace, name, weighed, weighed.person, attributes_of(weighed))
 
 

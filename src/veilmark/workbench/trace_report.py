@@ -14,7 +14,7 @@ from veilmark.report.trace_page import Exhibit, trace_page
 from veilmark.trace.accuse import Traced
 from veilmark.trace.bits import all_marks, redacted
 from veilmark.workbench.ledger import open_to_read, verify
-from veilmark.workbench.shown import note_shown
+from veilmark.workbench.shown_marks import note_shown
 
 File = str | os.PathLike[str]
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 
-from veilmark.domain import as_text, to_numbers
 from veilmark.errors import OptionError, VeilmarkError
 from veilmark.hierarchy import IntervalSpec
 from veilmark.messages import template_of
-from veilmark.study import Study
+from veilmark.study.study import Study
+from veilmark.tables.domain import as_text, to_numbers
 from veilmark.web import anonymizing
 from veilmark.web.anonymized import anonymize_source
 from veilmark.web.anonymizing import LOSSES, METHODS, OF_PERSONS, Asked

@@ -200,11 +200,11 @@ def _asked(here: Here, chosen: Sequence[str]) -> AttackAsked:
 
 def attack_release(workspace: Workspace, study: str, asked: dict[str, Any]) -> Outcome:
     """What attackers find out from a release; a job."""
-    from veilmark import workbench
+    from veilmark.workbench.attack import attack as run_attack
 
     wanted = AttackAsked(**asked)
     population = None if wanted.population is None else workspace.table(wanted.population)
-    found = workbench.attack(
+    found = run_attack(
         workspace.study(study),
         release_path(workspace, wanted.release),
         list(dict.fromkeys(wanted.attacks)),

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from veilmark.errors import DataError, OptionError, VeilmarkError, WeightsError
 from veilmark.hierarchy.spec import UNITS
 from veilmark.score.weights import KINDS as FROM_FILES
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.web.editing import FITTING, PERSON, attributes_of, check_hierarchy, check_paths
 from veilmark.web.guesses import GuessView, kept_guesses
 from veilmark.web.here import Analyst, Here

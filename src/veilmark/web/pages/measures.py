@@ -56,8 +56,8 @@ def start(here: Analyst, name: str) -> Job:
 
 def measure_source(workspace: Workspace, study: str) -> Outcome:
     """k, l, t and the risks of the study's source; a job."""
-    from veilmark import workbench
+    from veilmark.workbench.measure import measure
 
-    found = workbench.measure(workspace.study(study))
+    found = measure(workspace.study(study))
     draw = getattr(found, "chart", None)
     return Outcome(found.to_dict(), {"Sizes of the classes, and the risk of being found again": draw()} if draw else {})

@@ -13,7 +13,7 @@ from starlette.datastructures import UploadFile as Uploaded
 
 from veilmark.defaults import LOSS, SUPPRESSION, K
 from veilmark.errors import OptionError, VeilmarkError
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.web.here import Custodian, Here, Nav
 from veilmark.web.jobs import Job
 from veilmark.web.releases import (

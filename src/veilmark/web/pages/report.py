@@ -268,14 +268,15 @@ def make_report(
     title: str | None = None,
 ) -> dict[str, Any]:
     """A report, written to the workspace; a job."""
-    from veilmark import workbench
+    from veilmark.workbench.report import Wanted
+    from veilmark.workbench.report import report as run_report
 
     closed = is_closed(release, ledger_release)
     about = ledger_release or (Path(release).stem if release else "source")
     target = workspace.new_output(CLOSED if closed else OPEN, f"{study}-{about}-{datetime.now(UTC):%Y-%m-%d}", ".html")
     if closed:
         os.chmod(target.parent, 0o700)
-    wanted = workbench.Wanted(
+    wanted = Wanted(
         release=None if release is None else workspace.folder / release,
         ledger=workspace.ledger if ledger_release is not None else None,
         id=ledger_release,
@@ -286,7 +287,7 @@ def make_report(
         require=require or [],
         title=title,
     )
-    made = workbench.report(workspace.study(study), target, wanted).to_dict()
+    made = run_report(workspace.study(study), target, wanted).to_dict()
     told = {name: made[name] for name in ("title", "time", "confidential", "findings", "notes")}
     return {"file": workspace.relative(target), **told}
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from veilmark.errors import OptionError, VeilmarkError
 from veilmark.score.scores import Normalize
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.web.here import Analyst, Here, Nav
 from veilmark.web.jobs import Job
 from veilmark.web.weighing import FOLDER, Text
@@ -182,13 +182,13 @@ def score_table(
 ) -> Outcome:
     """The scores of a table and why they are what they are; a job. Records are told by quasi-identifiers and sensitive
     values, never by direct identifiers."""
-    from veilmark import workbench
     from veilmark.report import score_charts
     from veilmark.score.scores import Options
+    from veilmark.workbench.score import score as run_score
 
     data = None if published is None else workspace.table(published)
     options = Options(number_from(x), normalize, cap)
-    found = workbench.score(workspace.study(study), data, options, skip_unknown=skip_unknown)
+    found = run_score(workspace.study(study), data, options, skip_unknown=skip_unknown)
     charts = {"How the records score": score_charts.distribution(found)} if found.records else {}
     charts |= {f"Record {place} of the worst, its score taken apart": r.chart() for place, r in _different(found.worst)}
     asked = {"published": published, "x": x, "normalize": normalize, "cap": cap, "skip_unknown": skip_unknown}
@@ -270,13 +270,13 @@ def rank_tables(
     workspace: Workspace, study: str, tables: list[str], x: str, spread: float, draws: int, skip_unknown: bool
 ) -> Outcome:
     """Candidate tables, least misuseable first, and how firm that order is; a job."""
-    from veilmark import workbench
     from veilmark.score.scores import Options
+    from veilmark.workbench.score import compare_scores
 
     files = {str(workspace.table(table)): table for table in tables}
     options = Options(number_from(x), "source")
     opened = workspace.study(study)
-    found = workbench.compare_scores(opened, list(files), options, spread, draws, skip_unknown=skip_unknown)
+    found = compare_scores(opened, list(files), options, spread, draws, skip_unknown=skip_unknown)
     named = _renamed(found, files)
     asked = {"tables": tables, "x": x, "spread": spread, "draws": draws, "skip_unknown": skip_unknown}
     return Outcome(named.to_dict() | {"asked": asked}, {"The candidates by their tkl-Score": named.chart()})

@@ -151,11 +151,11 @@ def _start_study(here: Here, table: str, name: str, fresh: bool) -> Job:
 
 def create_study(workspace: Workspace, table: str, name: str, fresh: bool) -> dict[str, Any]:
     """Guess what the columns of a table are, and write its study; a job. A `fresh` upload that is no table is removed."""
-    from veilmark import workbench
+    from veilmark.workbench.init import init
 
     data, file = workspace.table(table), workspace.new_study(name)
     try:
-        guesses = workbench.init(data, file)
+        guesses = init(data, file)
     except VeilmarkError:
         if fresh:
             data.unlink(missing_ok=True)

@@ -10,10 +10,10 @@ import pyarrow as pa
 from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
-from veilmark.domain import as_text
 from veilmark.errors import OptionError, VeilmarkError
-from veilmark.study import Study
-from veilmark.studyfile import Unnamed
+from veilmark.study.spec import Unnamed
+from veilmark.study.study import Study
+from veilmark.tables.domain import as_text
 from veilmark.web.editing import PERSON, Attributes, FieldsError, attributes_of, save_study, with_roles
 from veilmark.web.guesses import GuessView, guesses_of, keep_guesses, kept_guesses
 from veilmark.web.here import Analyst, Custodian, Here
@@ -128,10 +128,10 @@ def view_study(here: Here, name: str, unmask: bool = False, chosen: Mapping[str,
 
 def first_rows(study: Study) -> tuple[dict[str, str], pa.Table]:
     """The columns with their kinds, and the first rows, of the study's source."""
-    from veilmark import workbench
+    from veilmark.study.opening import engine_of, open_source
 
-    with workbench.engine_of(study) as engine:
-        table = workbench.open_source(engine, study)
+    with engine_of(study) as engine:
+        table = open_source(engine, study)
         return dict(table.columns), table.sample(ROWS)
 
 

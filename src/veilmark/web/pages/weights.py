@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field, ValidationError
 
 from veilmark.errors import OptionError, VeilmarkError
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.web import weighing
 from veilmark.web.here import Analyst, Here
 from veilmark.web.hierarchies import frequent_values
