@@ -23,11 +23,12 @@ import pyarrow.parquet as pq
 
 from veilmark import Study
 from veilmark.mark.marking import Marking
+from veilmark.mark.request import ReleaseRequest
 from veilmark.sample import voters
 from veilmark.veil.ola import Ola
 from veilmark.workbench import ledger as ledger_verbs
 from veilmark.workbench.crosscopy import cross_copy
-from veilmark.workbench.release import Job, release
+from veilmark.workbench.release import release
 
 NAMES = tuple(f"recipient {i}" for i in range(10))
 QUASI: Mapping[str, Any] = {
@@ -101,7 +102,7 @@ def attacked(case: Case, seed: int, risk: tuple[float, float] | None) -> Told:
         pq.write_table(case.rows, folder / "rows.parquet")
         study = Study.of(folder / "rows.parquet", dict(case.roles))
         marking = Marking(risk=risk).of_copies(NAMES, 5)
-        job = Job(folder / "population.parquet", ("voter_id",), marking, method=Ola(0.05), seed=seed)
+        job = ReleaseRequest(folder / "population.parquet", ("voter_id",), marking, method=Ola(0.05), seed=seed)
         made = release(study, job, folder / "ledger.db", folder / "key", folder / "copies")
         decoys = ledger_verbs.decoys(folder / "ledger.db", made.release, folder / "key")
         tables = {

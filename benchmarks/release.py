@@ -58,14 +58,14 @@ def release(population: str, members: str) -> Callable[[], object]:
 def release_to(folder: Path, population: str, members: str) -> object:
     from veilmark import Ola, Study
     from veilmark.mark.marking import CopyMarking
+    from veilmark.mark.request import ReleaseRequest
     from veilmark.study.study import Settings
-    from veilmark.workbench.release import Job
     from veilmark.workbench.release import release as run_release
 
     roles: dict[str, object] = {n: {"role": "quasi", "hierarchy": HIERARCHIES.get(n)} for n in QUASI}
     study = Study.of(members, {"voter_id": "direct", **roles, "condition": "sensitive"}, settings=Settings(threads=2))
     marking = CopyMarking(RECIPIENTS, 5, decoys=3, collusion=COLLUSION, risk=(1, 20))
-    job = Job(population, ("voter_id",), marking, method=Ola(0.05), seed=1)
+    job = ReleaseRequest(population, ("voter_id",), marking, method=Ola(0.05), seed=1)
     return run_release(study, job, folder / "ledger.db", folder / "ledger.key", folder / "copies")
 
 

@@ -113,7 +113,7 @@ def work(study, job: str) -> None:
     from veilmark.privacy.models import KAnonymity
     from veilmark.study.opening import class_table, engine_of, open_source
     from veilmark.veil.ola import Ola
-    from veilmark.workbench.anonymize import planned
+    from veilmark.veil.planning import planned
 
     method = Ola(k=10, suppression=0.01)
     if job == "anonymize":

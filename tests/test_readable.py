@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 import veilmark
 from veilmark import Ola, Study
+from veilmark.mark.request import Copy
 from veilmark.readable import MOST_ROWS, Grid, Readable, Summary, count
 from veilmark.trace.accuse import Suspect, Traced
-from veilmark.workbench.release import Copy, Released
+from veilmark.workbench.release import Released
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from veilmark.ledger.releases import Release
     from veilmark.ledger.verification import Verification
     from veilmark.mark.marking import Marking
+    from veilmark.mark.request import Copy, Terms
     from veilmark.privacy.measures import Measures
     from veilmark.privacy.models import (
         Alpha,
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from veilmark.workbench.apply import Applied
     from veilmark.workbench.attack import Attacked
     from veilmark.workbench.compare import Compared, Tried
-    from veilmark.workbench.release import Copy, Released, Terms
+    from veilmark.workbench.release import Released
 
 __version__ = "0.1.0.dev0"
 
@@ -101,7 +102,8 @@ _NAMES = {
     "workbench.apply": "Applied",
     "workbench.attack": "Attacked",
     "workbench.compare": "Compared Tried",
-    "workbench.release": "Copy Released Terms",
+    "mark.request": "Copy Terms",
+    "workbench.release": "Released",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

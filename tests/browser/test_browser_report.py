@@ -7,12 +7,13 @@ import pytest
 from playwright.sync_api import expect
 
 from veilmark.mark.marking import CopyMarking
+from veilmark.mark.request import ReleaseRequest
 from veilmark.output import write_table
 from veilmark.sample import voters
 from veilmark.study.opening import open_study
 from veilmark.veil.ola import Ola
 from veilmark.workbench.anonymize import anonymize
-from veilmark.workbench.release import Job, release
+from veilmark.workbench.release import release
 
 STUDY = """\
 version: 1
@@ -48,7 +49,7 @@ def released(server):
     study = open_study(folder / "patients.yaml")
     anonymize(study, output=folder / "anonymized" / "patients.csv", method=Ola(0.1, k=5))
     marking = CopyMarking(("ada", "bob"), k=5, decoys=1, covers=3, risk=(1.0, 20.0))
-    job = Job(folder / "voters.csv", ("voter_id",), marking, method=Ola(0.1), seed=7)
+    job = ReleaseRequest(folder / "voters.csv", ("voter_id",), marking, method=Ola(0.1), seed=7)
     made = release(study, job, folder / "ledger.db", folder / "ledger.key", folder / "releases" / "first")
     return made.release
 

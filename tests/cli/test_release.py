@@ -25,13 +25,13 @@ from veilmark.errors import DataError, OptionError, StudyError
 from veilmark.ledger import Key, Ledger
 from veilmark.mark.linking import Ground
 from veilmark.mark.pool import candidate_pool
+from veilmark.mark.request import ReleaseRequest
 from veilmark.output import write_table
 from veilmark.privacy.models import BasicBeta, KAnonymity, KMap
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
 from veilmark.workbench import ledger as ledger_verbs
 from veilmark.workbench.anonymize import anonymize
-from veilmark.workbench.release import Job
 from veilmark.workbench.release import release as run_release
 from veilmark.workbench.trace import trace
 
@@ -220,7 +220,7 @@ def test_bad_input_is_refused_and_nothing_is_left(bad_files, run, fault):
 
 def test_copies_must_not_tell_who_somebody_is():
     data = town()
-    job = Job(data.population, ("voter",), wide(NAMES, k=3), (), Ola(0.2, "dm_star"))
+    job = ReleaseRequest(data.population, ("voter",), wide(NAMES, k=3), (), Ola(0.2, "dm_star"))
     with pytest.raises(StudyError, match="would show 'voter'"):
         run_release(data.study(voter="other"), job, dry_run=True)
     with pytest.raises(StudyError, match="pseudonym"):
@@ -231,13 +231,13 @@ def test_copies_must_not_tell_who_somebody_is():
 
 @pytest.mark.parametrize("model", [KMap(3), BasicBeta("diagnosis", 2)])
 def test_what_copies_cannot_promise_is_refused(model):
-    job = Job(town().population, ("voter",), wide(NAMES, k=3), (model,), Ola(0.2, "dm_star"))
+    job = ReleaseRequest(town().population, ("voter",), wide(NAMES, k=3), (model,), Ola(0.2, "dm_star"))
     with pytest.raises(OptionError, match="cannot be promised"):
         run_release(town().study(), job, dry_run=True)
 
 
 def test_relaxed_mondrian_is_refused():
-    job = Job(town().population, ("voter",), wide(NAMES, k=3), (), Mondrian(relaxed=True))
+    job = ReleaseRequest(town().population, ("voter",), wide(NAMES, k=3), (), Mondrian(relaxed=True))
     with pytest.raises(OptionError, match="strict Mondrian"):
         run_release(town().study(), job, dry_run=True)
 
@@ -364,7 +364,7 @@ def test_persons_who_serve_by_looking_at_each(seed, identity, mondrian):
 @pytest.mark.parametrize("method", [Ola(0.2, "dm_star"), Mondrian()])
 def test_a_population_that_is_the_source_has_no_decoys(method):
     data = Register([dict(p) for p in town().members], town().members)
-    job = Job(data.population, ("voter",), wide(NAMES, k=3), (), method)
+    job = ReleaseRequest(data.population, ("voter",), wide(NAMES, k=3), (), method)
     with pytest.raises(OptionError, match="It can carry none"):
         run_release(data.study(), job, dry_run=True)
 
@@ -680,7 +680,7 @@ def test_many_records_a_person():
     data = town()
     twice = Register(data.people, data.members + [{**p, "cost": "again"} for p in data.members[::3]])
     study = replace(twice.study(), spec=twice.study().spec.model_copy(update={"person": "voter"}))
-    job = Job(twice.population, ("voter",), wide(NAMES, k=3), (), Ola(0.2, "dm_star"), 5)
+    job = ReleaseRequest(twice.population, ("voter",), wide(NAMES, k=3), (), Ola(0.2, "dm_star"), 5)
     found = run_release(study, job, dry_run=True)
     assert found.feasible.classes > 0
     assert found.feasible.min_link > 3

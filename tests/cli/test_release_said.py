@@ -17,7 +17,7 @@ from veilmark.cli import main as module
 from veilmark.cli.main import main
 from veilmark.cli.show_release import traced
 from veilmark.ledger import Ledger
-from veilmark.report.trace_page import probability
+from veilmark.readable import probability
 from veilmark.study.opening import engine_of
 from veilmark.trace.accuse import Suspect, Traced
 

@@ -41,9 +41,9 @@ from veilmark.tables.pseudonyms import Pseudonyms
 from veilmark.tables.recoding import full_domain
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
+from veilmark.veil.planning import planned
+from veilmark.veil.starting_classes import starting_classes
 from veilmark.veil.verify import verify
-from veilmark.workbench.anonymize import planned
-from veilmark.workbench.starting_classes import starting_classes
 
 ROLES = {
     "zip": {"role": "quasi", "hierarchy": {"mask": 3}},

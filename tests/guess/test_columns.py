@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veilmark.guess import Guess, facts
-from veilmark.guess.hierarchies import nested_widths
 from veilmark.guess.shapes import DATE_FORMS, shape_of
 from veilmark.guess.words import tokens_of
 from veilmark.hierarchy import parse_spec
+from veilmark.hierarchy.intervals import nested_widths
 
 # --- names -------------------------------------------------------------------------------------------------
 

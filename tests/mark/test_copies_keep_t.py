@@ -11,12 +11,13 @@ import pytest
 from marked_release import QUASI, STUDY, read
 from veilmark.errors import VeilmarkError
 from veilmark.mark.marking import CopyMarking
+from veilmark.mark.request import ReleaseRequest
 from veilmark.output import write_table
 from veilmark.privacy.models import TCloseness
 from veilmark.sample import voters
 from veilmark.study.opening import open_study
 from veilmark.veil.ola import Ola
-from veilmark.workbench.release import Job, release
+from veilmark.workbench.release import release
 
 NAMES = ("ada", "bob", "cyd", "dan")
 LIMIT = 0.25
@@ -39,7 +40,7 @@ def place(tmp_path_factory):
 
 def publish(place, run, limit=LIMIT, seed=None, dry_run=False, **marking):
     given = {"decoys": 2, "risk": (1.0, 40.0), "false_accusation": 1e-2, "budget": 0.9} | marking
-    job = Job(
+    job = ReleaseRequest(
         place / "population.csv",
         ("voter_id",),
         CopyMarking(NAMES, 5, **given),

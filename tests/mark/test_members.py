@@ -17,11 +17,12 @@ from veilmark.errors import OptionError
 from veilmark.mark.advice import _remedy
 from veilmark.mark.members import Recognized, recognize, shared
 from veilmark.mark.plan import plan_marks
+from veilmark.mark.request import ReleaseRequest
 from veilmark.trace.accuse import best_probability
 from veilmark.trace.columns import same_name
 from veilmark.veil.ola import Ola
 from veilmark.workbench.feasible import feasible
-from veilmark.workbench.release import Job, release
+from veilmark.workbench.release import release
 
 NAMES = ("ada", "bob", "cyd", "dan")
 people = st.lists(
@@ -65,7 +66,7 @@ def test_what_is_said_of_those_who_were_found():
 
 
 def job(data, identity=("voter",), **marking):
-    return Job(data.population, identity, wide(NAMES, k=3, **marking), (), Ola(0.2, "dm_star"), 5)
+    return ReleaseRequest(data.population, identity, wide(NAMES, k=3, **marking), (), Ola(0.2, "dm_star"), 5)
 
 
 def test_a_release_says_who_was_found():

@@ -20,12 +20,13 @@ from register import QUASI, Register, town
 from strength import examples
 from veilmark.mark.plan import plan_marks
 from veilmark.mark.plant import Rows, copy_of, donors
+from veilmark.mark.request import ReleaseRequest
 from veilmark.privacy.models import DistinctL, KAnonymity, TCloseness
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
 from veilmark.workbench import ledger as ledger_verbs
 from veilmark.workbench.anonymize import anonymize
-from veilmark.workbench.release import Job, release
+from veilmark.workbench.release import release
 
 NAMES = ("ada", "bob", "cyd")
 
@@ -154,7 +155,7 @@ def place(tmp_path_factory):
 def publish(place, name, form="csv", seed=7, method=None, models=(), study=None, data=None, **marking):
     data = data or town()
     wanted = wide(NAMES, **({"k": 3, "covers": 4} | marking))
-    job = Job(data.population, ("voter",), wanted, models, method or Ola(0.2, "dm_star"), seed, form)
+    job = ReleaseRequest(data.population, ("voter",), wanted, models, method or Ola(0.2, "dm_star"), seed, form)
     made = release(study or data.study(), job, place / f"{name}.db", place / "key", place / name)
     decoys = ledger_verbs.decoys(place / f"{name}.db", made.release, place / "key")
     return data, made, decoys
@@ -243,7 +244,7 @@ def test_the_same_seed_gives_other_recipients_other_marks(place):
     """Else one could be taken for the other."""
     drawn = []
     for i, names in enumerate((("ada", "bob"), ("cyd", "dan"), ("ada", "bob"))):
-        job = Job(town().population, ("voter",), wide(names, k=3), (), Ola(0.2, "dm_star"), 7)
+        job = ReleaseRequest(town().population, ("voter",), wide(names, k=3), (), Ola(0.2, "dm_star"), 7)
         made = release(town().study(), job, place / "others.db", place / "key", place / f"others_{i}")
         drawn.append(
             [

@@ -15,6 +15,7 @@ from strength import PATIENCE
 from veilmark.engines.duckdb import DuckDB
 from veilmark.ledger import Key, Ledger
 from veilmark.mark.linking import Ground
+from veilmark.mark.request import ReleaseRequest
 from veilmark.mark.sealing import open_pool, sealed_entry
 from veilmark.privacy.models import KAnonymity
 from veilmark.trace.evidence import Marked
@@ -22,7 +23,6 @@ from veilmark.trace.sealed import SealedPool
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
 from veilmark.workbench import release as releasing
-from veilmark.workbench.release import Job
 from veilmark.workbench.release import release as run_release
 
 NAMES = ("ada", "bob")
@@ -30,7 +30,7 @@ NAMES = ("ada", "bob")
 
 def job(data, names=NAMES, seed=None, decoys=2, method=None):
     marking = wide(names, k=3, decoys=decoys, false_accusation=1e-3)
-    return Job(data.population, ("voter",), marking, method=method or Ola(0.2, "dm_star"), seed=seed)
+    return ReleaseRequest(data.population, ("voter",), marking, method=method or Ola(0.2, "dm_star"), seed=seed)
 
 
 def release(data, folder, number, **given):

@@ -20,7 +20,7 @@ from veilmark.study.opening import class_table, engine_of, open_source
 from veilmark.study.study import Study
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
-from veilmark.workbench.anonymize import follow_distances
+from veilmark.veil.planning import follow_distances
 
 LEVELS = [{"1": "low", "2": "low", "3": "high", "4": "high"}]
 ROWS = st.lists(

@@ -19,9 +19,9 @@ from marked_release import make_release
 from veilmark.cli import watch as command
 from veilmark.errors import DataError, OptionError, OutputError
 from veilmark.ledger import Ledger
+from veilmark.services import folder as watching
 from veilmark.services.folder import Log, Memory, Watch, Webhook
 from veilmark.services.watch import watch
-from veilmark.services import folder as watching
 from veilmark.trace.accuse import Suspect, Traced
 
 GUILTY = Suspect("bob", "r00000001", 9.0, 1e-9, "exact", evidence=({"kind": "decoy class", "zip": "SECRET"},))

@@ -14,12 +14,12 @@ from marked_release import make_release
 from marks import ABOVE, COLUMNS, EVERY, VALUES, marked
 from strength import examples
 from veilmark.mark.marking import CopyMarking
+from veilmark.mark.request import ReleaseRequest
 from veilmark.study.opening import open_study
 from veilmark.trace.elsewhere import Classes, may_agree, used_before
 from veilmark.trace.sealed import Values
 from veilmark.veil.ola import Ola
 from veilmark.workbench import ledger as ledger_verbs
-from veilmark.workbench.release import Job
 from veilmark.workbench.release import release as run_release
 from veilmark.workbench.trace import trace
 
@@ -101,7 +101,7 @@ def twice(tmp_path_factory):
     """Two releases of one source to the same five recipients, at different levels."""
     folder = tmp_path_factory.mktemp("twice")
     case = make_release(folder, people=60_000, members=3_000, covers=0, decoys=2)
-    job = Job(
+    job = ReleaseRequest(
         folder / "population.csv",
         ("voter_id",),
         CopyMarking(case.names, k=5, decoys=2, risk=(1.0, 20.0)),

@@ -10,6 +10,7 @@ import pytest
 
 from veilmark.errors import OptionError
 from veilmark.mark.marking import CopyMarking
+from veilmark.mark.request import ReleaseRequest
 from veilmark.output import write_table
 from veilmark.sample import voters
 from veilmark.study.opening import open_study
@@ -17,7 +18,6 @@ from veilmark.veil.ola import Ola
 from veilmark.web.pages.report import _fitting, make_report
 from veilmark.workbench import ledger as ledger_verbs
 from veilmark.workbench.anonymize import anonymize
-from veilmark.workbench.release import Job
 from veilmark.workbench.release import release as run_release
 from web.helpers import Client, new_app, wait
 from web.patients import STUDY
@@ -139,7 +139,7 @@ def released(tmp_path_factory):
     (folder / "patients.yaml").write_text(STUDY)
     (folder / "releases").mkdir()
     marking = CopyMarking(("ada", "bob"), k=5, decoys=1, covers=3, risk=(1.0, 20.0))
-    job = Job(folder / "voters.csv", ("voter_id",), marking, method=Ola(0.1), seed=7)
+    job = ReleaseRequest(folder / "voters.csv", ("voter_id",), marking, method=Ola(0.1), seed=7)
     study = open_study(folder / "patients.yaml")
     made = run_release(study, job, folder / "ledger.db", folder / "ledger.key", folder / "releases" / "first")
     return app, made.release

@@ -11,14 +11,14 @@ from marked_release import QUASI, read
 from veilmark.errors import OutputError
 from veilmark.ledger import Key, Ledger
 from veilmark.mark.marking import CopyMarking
+from veilmark.mark.request import ReleaseRequest
 from veilmark.output import write_table
 from veilmark.study.opening import open_study
 from veilmark.trace.evidence import Marked
+from veilmark.trace.shown import RENEWED
 from veilmark.veil.ola import Ola
 from veilmark.workbench import custody, trace_report
-from veilmark.workbench.release import Job
 from veilmark.workbench.release import release as run_release
-from veilmark.workbench.shown_marks import RENEWED
 from veilmark.workbench.trace import trace as run_trace
 
 NAMES = ("ada", "bob", "cyd", "dan", "eve")
@@ -54,7 +54,7 @@ class Study:
     def release(self, seed=None, names=NAMES, **marking):
         self.made += 1
         plan = CopyMarking(names, 5, decoys=0, **({"collusion": 2} | marking))
-        job = Job(None, (), plan, method=Ola(0.1), seed=seed)
+        job = ReleaseRequest(None, (), plan, method=Ola(0.1), seed=seed)
         study = open_study(self.folder / "study.yaml")
         return run_release(study, job, self.ledger, self.key, self.folder / f"copies{self.made}")
 

@@ -13,6 +13,7 @@ from register import ROLES, town
 from veilmark.cli.main import main
 from veilmark.errors import StudyError
 from veilmark.mark.marking import CopyMarking
+from veilmark.mark.request import ReleaseRequest
 from veilmark.output import write_table
 from veilmark.study.study import Study
 from veilmark.veil.anatomy import Anatomy
@@ -25,7 +26,7 @@ from veilmark.veil.rmr import Rmr
 from veilmark.veil.sliced import Sliced
 from veilmark.veil.slicing import Slicing
 from veilmark.workbench.preview import preview_node
-from veilmark.workbench.release import Job, release
+from veilmark.workbench.release import release
 
 ROWS = 120
 VISITS = pa.table(
@@ -108,7 +109,7 @@ def test_a_preview_shows_the_published_columns():
 @pytest.mark.parametrize("unnamed", ["leave-out", "other"])
 def test_copies_have_the_named_columns(tmp_path, unnamed):
     marking = CopyMarking(("ada", "bob", "cyd"), 3, decoys=3, covers=8, false_accusation=1e-2, risk=(1, 20))
-    job = Job(town().population, ("voter",), marking, method=Ola(0.2, "dm_star"), seed=5)
+    job = ReleaseRequest(town().population, ("voter",), marking, method=Ola(0.2, "dm_star"), seed=5)
     roles = {name: role for name, role in ROLES.items() if name != "cost"}
     named = Study.of(town().source, roles, unnamed=unnamed)
     got = release(named, job, tmp_path / "ledger.db", tmp_path / "key", tmp_path / "copies")

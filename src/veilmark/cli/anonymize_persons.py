@@ -17,7 +17,7 @@ from veilmark.study.study import Study
 from veilmark.veil.sliced import Form, Sliced
 
 if TYPE_CHECKING:
-    from veilmark.workbench.anonymize_persons import PersonsMethod
+    from veilmark.veil.sliced import PersonsMethod
 
 
 def run_persons_method(

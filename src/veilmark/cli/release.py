@@ -222,9 +222,10 @@ def release(
     """
     from veilmark.cli import show_release
     from veilmark.mark.marking import Marking
+    from veilmark.mark.request import ReleaseRequest
     from veilmark.study.opening import open_study
     from veilmark.workbench.anonymize import Limits, models_of
-    from veilmark.workbench.release import Job, read_terms
+    from veilmark.workbench.release import read_terms
     from veilmark.workbench.release import release as run_release
 
     refuse_foreign(context, method, ("suppress", "loss"))
@@ -245,7 +246,7 @@ def release(
         most_lost=most_lost,
         marks=marks,
     ).of_copies(names, k)
-    job = Job(
+    job = ReleaseRequest(
         population,
         tuple(c.strip() for c in (identity or "").split(",") if c.strip()),
         marking,

@@ -65,7 +65,7 @@ def _show(found: Simulated) -> None:
 
     from veilmark.attack.harness import wilson
     from veilmark.cli.show import new_table, print_table
-    from veilmark.workbench.simulate import interval
+    from veilmark.mark.simulate import interval
 
     console, first = Console(), found.runs[0]
     console.print(

@@ -18,13 +18,14 @@ from rich.console import Console
 
 from veilmark.cli import show
 from veilmark.errors import OutputError, VeilmarkError
+from veilmark.mark.request import ReleaseRequest
 from veilmark.output import write_table, write_text
 from veilmark.study.opening import open_study
 from veilmark.study.spec import VERSION, StudySpec
 from veilmark.study.study import Study
 from veilmark.workbench.init import init, make_sample
 from veilmark.workbench.measure import measure as run_measure
-from veilmark.workbench.release import Job, release
+from veilmark.workbench.release import release
 from veilmark.workbench.score import breach as run_breach
 from veilmark.workbench.score import compare_scores, weights_from_ahp, with_weights
 from veilmark.workbench.score import score as run_score
@@ -247,7 +248,7 @@ class Story:
         shutil.rmtree(self.copies, ignore_errors=True)
         self._command("release", self.register, *options, *self._book(), "-o", self.copies)
         marking = Marking().of_copies(RECIPIENTS, 5)
-        job = Job(people, ("voter_id",), marking, method=Ola(0.1), seed=seed)
+        job = ReleaseRequest(people, ("voter_id",), marking, method=Ola(0.1), seed=seed)
         found = release(study, job, self.ledger, self.key, self.copies)
         show_release.released(found, self.console)
         return found.to_dict()

@@ -69,7 +69,7 @@ def _print(found: Checked) -> None:
     from rich.console import Console
 
     from veilmark.cli.show import literal
-    from veilmark.report.trace_page import probability
+    from veilmark.readable import probability
 
     if found.error is not None:
         said = f"not checked: {found.error}"

@@ -14,7 +14,7 @@ from veilmark.mark.plan import Marks, most_lost
 from veilmark.mark.strata import USUAL_LIMIT
 from veilmark.mark.telling import GOAL, is_told
 from veilmark.messages import Message, param
-from veilmark.report.trace_page import probability
+from veilmark.readable import probability
 from veilmark.trace.accuse import best_probability
 
 MOST = 100

@@ -8,7 +8,7 @@ from typing import Any
 from veilmark.mark.enough import enough_decoys
 from veilmark.mark.plan import Marks
 from veilmark.messages import Message, param
-from veilmark.report.trace_page import probability
+from veilmark.readable import probability
 from veilmark.trace.tails import smallest_probability
 
 MOST = 100

@@ -22,7 +22,7 @@ from veilmark.privacy.models import TOLERANCE, PrivacyModel, TCloseness, class_d
 from veilmark.study.opening import resolve_quasi
 from veilmark.tables.classes import ClassTable, Histogram, Tally
 from veilmark.tables.domain import Domain, as_text
-from veilmark.workbench.anonymize import follow_distances
+from veilmark.veil.planning import follow_distances
 
 STEP = 0.02
 """t is made smaller by at least this share of it."""

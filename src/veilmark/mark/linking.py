@@ -38,8 +38,8 @@ from veilmark.utility.loss import NodeLoss
 from veilmark.veil.anonymize import Plan
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
-from veilmark.workbench.anonymize import follow_distances, planned
-from veilmark.workbench.starting_classes import starting_classes
+from veilmark.veil.planning import follow_distances, planned
+from veilmark.veil.starting_classes import starting_classes
 
 MANY_VALUES = 100
 

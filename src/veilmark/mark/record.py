@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,15 +12,13 @@ from veilmark import __version__
 from veilmark.mark.claimable import Claimable
 from veilmark.mark.linking import Ground
 from veilmark.mark.plan import Marks
+from veilmark.mark.request import Copy, ReleaseRequest
 from veilmark.privacy.models import PrivacyModel
 from veilmark.trace.evidence import identity_key
 
-if TYPE_CHECKING:
-    from veilmark.workbench.release import Copy, Job
-
 
 def public_entry(
-    job: Job,
+    request: ReleaseRequest,
     ground: Ground,
     models: Sequence[PrivacyModel],
     made: Sequence[Copy],
@@ -28,7 +26,7 @@ def public_entry(
     claims: Claimable | None,
 ) -> dict[str, Any]:
     """What the ledger shows to anybody: no decoys, no covers."""
-    marking, plan = job.marking, ground.plan
+    marking, plan = request.marking, ground.plan
     return {
         "study": ground.study.name,
         "source": ground.study.label,
@@ -51,14 +49,14 @@ def public_entry(
             "claims_probability": None if claims is None else claims.smallest_probability,
             "seed": seed,
             "version": __version__,
-            "format": job.form,
+            "format": request.form,
         },
         "recipients": [
             {
                 "name": copy.name,
                 "file": copy.file,
                 "records": copy.records,
-                **(job.terms[copy.name].to_dict() if copy.name in job.terms else {}),
+                **(request.terms[copy.name].to_dict() if copy.name in request.terms else {}),
             }
             for copy in made
         ],

@@ -20,7 +20,7 @@ from veilmark.mark.pool import candidate_pool
 from veilmark.trace.elsewhere import Classes, used_before
 from veilmark.trace.evidence import Marked
 from veilmark.trace.sealed import Values, seal_pool
-from veilmark.workbench.shown_marks import RENEWED, next_epoch
+from veilmark.trace.shown import RENEWED, next_epoch
 
 CROWDED = (
     "Too few classes are left that held no decoys in earlier releases of this ledger, so that some are used again. Claims "

@@ -24,7 +24,7 @@ from veilmark.tables.persons import PersonTable
 from veilmark.veil.fslip import FSlip
 from veilmark.veil.mondrian import Mondrian
 from veilmark.workbench.anonymize import anonymize
-from veilmark.workbench.anonymize_persons import resolve_all, slice_table
+from veilmark.workbench.anonymize_persons import resolve_all
 from veilmark.workbench.attack import attack
 
 TABLE_2 = """
@@ -129,7 +129,7 @@ def _of_fslip(
         ("f-slip as printed, linked", replace(printed, link="groups")),
         ("f-slip strict, linked", replace(sound, link="groups")),
     ):
-        release = slice_table(persons, levels, method)
+        release = method.slice_persons(persons, levels)
         view = view_of_sliced(release, persons, levels)
         results = attack_view(view, persons, levels, ATTACKS, targets, seed=seed)
         found.append(Fought(source, words, k, {name: release.facts[name] for name in ("k", "l")}, results))

@@ -28,7 +28,8 @@ from veilmark.tables.persons import PersonTable
 from veilmark.veil.fslip import FSlip
 from veilmark.veil.onemany import OneMany
 from veilmark.veil.rmr import Rmr
-from veilmark.workbench.anonymize_persons import PersonsMethod, resolve_all, slice_table
+from veilmark.veil.sliced import PersonsMethod
+from veilmark.workbench.anonymize_persons import resolve_all
 
 DATA = Path("../shared/data/informs_2005/fslip_view_2005.csv")
 PERSONS_2005 = 26_854
@@ -203,7 +204,7 @@ def _run(
 ) -> Run:
     with step(f"Figure {figure}: {name}, {len(persons):,} persons, k = {k}"):
         start = time.perf_counter()
-        made = slice_table(persons, levels, method)
+        made = method.slice_persons(persons, levels)
         return Run(figure, name, len(persons), k, f, time.perf_counter() - start, made.loss)
 
 

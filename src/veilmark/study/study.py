@@ -24,6 +24,7 @@ from veilmark.yamlfile import explain
 if TYPE_CHECKING:
     from veilmark.hierarchy.kinds import HierarchyLike
     from veilmark.mark.marking import Marking
+    from veilmark.mark.request import Terms
     from veilmark.privacy.measures import Measures
     from veilmark.report.document import Report
     from veilmark.score.breach import Breach
@@ -35,12 +36,11 @@ if TYPE_CHECKING:
     from veilmark.veil.anonymize import Anonymized, Method
     from veilmark.veil.mondrian import Mondrian
     from veilmark.veil.ola import Ola
-    from veilmark.veil.sliced import Form, Sliced
-    from veilmark.workbench.anonymize_persons import PersonsMethod
+    from veilmark.veil.sliced import Form, PersonsMethod, Sliced
     from veilmark.workbench.apply import Applied, Unknown
     from veilmark.workbench.attack import Attacked
     from veilmark.workbench.compare import Compared
-    from veilmark.workbench.release import Released, Terms
+    from veilmark.workbench.release import Released
 
 File = str | os.PathLike[str]
 

@@ -31,6 +31,10 @@ class Anatomy:
     l: int = 2  # noqa: E741
     seed: int | None = None
 
+    def slice_persons(self, persons: PersonTable, levels: Mapping[str, Levels]) -> Sliced:
+        """The release of persons by this method."""
+        return slice_persons(persons, levels, self)
+
 
 def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: Anatomy) -> Sliced:
     """The quasi-identifiers as they are, each person with a bucket, and the buckets' fingerprints."""

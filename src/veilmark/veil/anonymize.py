@@ -18,13 +18,13 @@ from veilmark.privacy.measures import count_sizes
 from veilmark.privacy.models import KAnonymity, PrivacyModel
 from veilmark.privacy.unchanged import unchanged_grid
 from veilmark.readable import Grid, Summary, count
+from veilmark.tables import recoding
 from veilmark.tables.classes import ClassTable, Tally
 from veilmark.tables.domain import Domain
 from veilmark.tables.framed import Framed
 from veilmark.tables.recoding import Recoding
 from veilmark.utility.local import local_by_attribute, local_losses
 from veilmark.utility.loss import NodeLoss, untouched
-from veilmark.tables import recoding
 from veilmark.veil import mondrian, ola
 from veilmark.veil.generalized import Generalized, generalized_columns
 from veilmark.veil.microaggregate import mdav, means, v_mdav

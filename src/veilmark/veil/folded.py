@@ -49,6 +49,10 @@ class Generalization:
         shares = [Alpha(name, 1 / self.l) for name in persons.sensitive] if self.l else []
         return [KAnonymity(self.k), *shares]
 
+    def slice_persons(self, persons: PersonTable, levels: Mapping[str, Levels]) -> Sliced:
+        """The release of persons by this method."""
+        return slice_persons(persons, levels, self)
+
 
 def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: Generalization) -> Sliced:
     """The persons' classes, and the fingerprints in each."""

@@ -62,6 +62,10 @@ class FSlip:
         if any(size < 2 for size in sizes):
             raise OptionError(f"f must be 2 or more, not {min(sizes)}, because a slice of one person protects nobody.")
 
+    def slice_persons(self, persons: PersonTable, levels: Mapping[str, Levels]) -> Sliced:
+        """The release of persons by this method."""
+        return slice_persons(persons, levels, self)
+
 
 def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: FSlip) -> Sliced:
     """The persons' release; `levels` has the hierarchy of every quasi-identifier and sensitive attribute."""

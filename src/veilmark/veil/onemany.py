@@ -46,6 +46,10 @@ class OneMany:
     l: int = 2  # noqa: E741
     seed: int | None = None
 
+    def slice_persons(self, persons: PersonTable, levels: Mapping[str, Levels]) -> Sliced:
+        """The release of persons by this method."""
+        return slice_persons(persons, levels, self)
+
 
 def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: OneMany) -> Sliced:
     """The classes with the generalized sensitive sets of their persons."""

@@ -44,6 +44,10 @@ class Rmr:
     delta: float = 0.66
     seed: int | None = None
 
+    def slice_persons(self, persons: PersonTable, levels: Mapping[str, Levels]) -> Sliced:
+        """The release of persons by this method."""
+        return slice_persons(persons, levels, self)
+
 
 def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: Rmr) -> Sliced:
     """The clusters with the generalized items of their persons."""

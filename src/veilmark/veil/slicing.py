@@ -35,6 +35,10 @@ class Slicing:
     groups: tuple[tuple[str, ...], ...] | None = None
     seed: int | None = None
 
+    def slice_persons(self, persons: PersonTable, levels: Mapping[str, Levels]) -> Sliced:
+        """The release of persons by this method."""
+        return slice_persons(persons, levels, self)
+
 
 def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: Slicing) -> Sliced:
     """The quasi-identifiers as they are, each person with a bucket, and a table for each column."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from veilmark.privacy.models import PrivacyModel
     from veilmark.veil.anonymize import Method
     from veilmark.veil.ola import Ola
-    from veilmark.workbench.anonymize_persons import PersonsMethod
+    from veilmark.veil.sliced import PersonsMethod
 
 MethodName = Literal["ola", "mondrian", "microaggregate", "fslip", "onemany", "rmr", "anatomy", "slicing"]
 PerColumn = dict[str, float]

@@ -17,7 +17,7 @@ from veilmark.study.study import Study
 from veilmark.web.workspace import NotFoundError, Workspace
 
 if TYPE_CHECKING:
-    from veilmark.workbench.release import Job as ReleaseJob
+    from veilmark.mark.request import ReleaseRequest
 
 TERMS = ("agreement", "contact", "consent")
 HIDING = ("collusion", "covers", "none")
@@ -239,13 +239,14 @@ def _source(study: Study) -> Path | None:
 # --- the jobs --------------------------------------------------------------------------------------------------
 
 
-def release_job(workspace: Workspace, study: Study, asked: Asked) -> ReleaseJob:
+def release_job(workspace: Workspace, study: Study, asked: Asked) -> ReleaseRequest:
     """What the workbench is to do. All that can be refused without looking at the data is refused."""
     from veilmark.mark.marking import Marking
+    from veilmark.mark.request import ReleaseRequest, Terms
     from veilmark.veil.mondrian import Mondrian
     from veilmark.veil.ola import Ola
     from veilmark.workbench.anonymize import Limits, models_of
-    from veilmark.workbench.release import Job, Terms, file_names
+    from veilmark.workbench.release import file_names
 
     names = tuple(recipient.name for recipient in asked.recipients)
     population = _population(workspace, asked.population, asked.decoys != 0)
@@ -265,7 +266,7 @@ def release_job(workspace: Workspace, study: Study, asked: Asked) -> ReleaseJob:
     method = Ola(asked.suppress, asked.loss, levels=asked.levels) if asked.method == "ola" else Mondrian()
     terms = {r.name: Terms(r.agreement, r.contact, r.consent) for r in asked.recipients}
     models = tuple(models_of(study, limits))
-    return Job(
+    return ReleaseRequest(
         population,
         tuple(asked.identity) if population else (),
         marking,

@@ -9,9 +9,9 @@ from typing import Any
 from veilmark.errors import OptionError
 from veilmark.study.study import Study
 from veilmark.veil.anonymize import Anonymized, Method
-from veilmark.veil.sliced import Sliced
+from veilmark.veil.sliced import PersonsMethod, Sliced
 from veilmark.workbench.anonymize import anonymize
-from veilmark.workbench.anonymize_persons import PersonsMethod, anonymize_persons
+from veilmark.workbench.anonymize_persons import anonymize_persons
 
 
 def anonymize_by(

@@ -6,9 +6,8 @@ import os
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any
 
 from veilmark.hierarchy import Levels, resolve
 from veilmark.output import refuse_inputs
@@ -18,16 +17,7 @@ from veilmark.study.study import Study
 from veilmark.tables.persons import PersonTable
 from veilmark.utility.sliced import amounts
 from veilmark.veil.correlation import correlations
-from veilmark.veil.sliced import Form, Sliced
-
-if TYPE_CHECKING:
-    from veilmark.veil.anatomy import Anatomy
-    from veilmark.veil.fslip import FSlip
-    from veilmark.veil.onemany import OneMany
-    from veilmark.veil.rmr import Rmr
-    from veilmark.veil.slicing import Slicing
-
-PersonsMethod = Union["FSlip", "OneMany", "Rmr", "Anatomy", "Slicing"]
+from veilmark.veil.sliced import Form, PersonsMethod, Sliced
 
 
 def anonymize_persons(
@@ -52,7 +42,7 @@ def anonymize_persons(
         table = open_source(engine, study)
         persons = fold_table(table, study)
     levels = resolve_all(study, persons)
-    release = slice_table(persons, levels, method)
+    release = method.slice_persons(persons, levels)
     named = {*study.quasi, *study.sensitive, *study.direct, study.person}
     release = replace(release, columns_left_out=tuple(c for c in table.columns if c not in named))
     with nullcontext() if chart is None else charts.saved(_heat_map(persons, levels), Path(chart)):
@@ -65,12 +55,6 @@ def _heat_map(persons: PersonTable, levels: Mapping[str, Levels]) -> Any:
     from veilmark.report.correlation_chart import heat_map
 
     return heat_map(correlations(persons, amounts(persons, levels)))
-
-
-def slice_table(persons: PersonTable, levels: dict[str, Levels], method: PersonsMethod) -> Sliced:
-    """The release of persons that are folded already. Each method stands in a module with a function for it."""
-    made: Sliced = import_module(type(method).__module__).slice_persons(persons, levels, method)
-    return made
 
 
 def resolve_all(study: Study, persons: PersonTable) -> dict[str, Levels]:

@@ -28,18 +28,18 @@ from veilmark.readable import Grid, Readable, Summary
 from veilmark.study.columns import is_published, left_out_columns, unchanged_columns
 from veilmark.study.opening import check_columns, class_table, engine_of, open_other, open_source
 from veilmark.study.study import Study
+from veilmark.tables import recoding as recodings
 from veilmark.tables.cells import CellIndex
 from veilmark.tables.classes import ClassTable, Tally
 from veilmark.tables.domain import Domain
 from veilmark.tables.framed import Framed
 from veilmark.tables.recoding import Recoding
-from veilmark.tables import recoding as recodings
 from veilmark.veil.anonymize import read_release
+from veilmark.veil.planning import follow_distances
 from veilmark.veil.verify import Verified
 from veilmark.workbench.anonymize import (
     File,
     check_paths,
-    follow_distances,
     keep_key,
     measure_release,
     pseudonyms_of,

@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -311,7 +310,7 @@ class _Trial:
                 method = METHODS[name](asked)
                 if isinstance(method, Generalization):
                     method = replace(method, numeric=self.numeric)
-                release = import_module(type(method).__module__).slice_persons(self.persons, self.levels, method)
+                release = method.slice_persons(self.persons, self.levels)
             except OptionError as error:
                 return Tried(refused=Message(error))
             seconds = time.perf_counter() - start

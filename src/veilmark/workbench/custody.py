@@ -19,8 +19,7 @@ from veilmark.ledger.signing import Signer, read_public_key
 from veilmark.mark.redraw import check_draw
 from veilmark.trace.accuse import Traced
 from veilmark.trace.evidence import Marked
-from veilmark.workbench.ledger import key_of, open_to_read
-from veilmark.workbench.shown_marks import note_shown
+from veilmark.workbench.ledger import key_of, note_shown, open_to_read
 from veilmark.workbench.trace import trace_marked
 
 Place = str | os.PathLike[str]

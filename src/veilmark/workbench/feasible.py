@@ -24,7 +24,7 @@ from veilmark.study.study import Study
 from veilmark.tables.classes import ClassTable
 from veilmark.veil.anonymize import Plan
 from veilmark.veil.ola import Ola
-from veilmark.workbench.anonymize import planned
+from veilmark.veil.planning import planned
 
 MOST_SETTINGS = 100
 

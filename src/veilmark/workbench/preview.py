@@ -29,8 +29,9 @@ from veilmark.utility.covers import read_labels
 from veilmark.utility.view import UtilityView, marginal
 from veilmark.veil.anonymize import all_models, link, plan
 from veilmark.veil.ola import Ola
+from veilmark.veil.planning import follow_distances, people_classes
 from veilmark.veil.published import published_labels
-from veilmark.workbench.anonymize import follow_distances, people_classes, pseudonyms_of
+from veilmark.workbench.anonymize import pseudonyms_of
 
 LOOKED_AT = 500
 """First rows of the source, of which the first that are not suppressed are shown."""

@@ -7,10 +7,10 @@ import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -25,18 +25,18 @@ from veilmark.mark.advice import notes_of
 from veilmark.mark.claimable import Claimable
 from veilmark.mark.closeness import TooFarError, check_close, tightened
 from veilmark.mark.code import derive
+from veilmark.mark.copies import Copies, copies_of
 from veilmark.mark.discover import Feasibility, feasibility
-from veilmark.mark.linking import Ground, check_identity
-from veilmark.mark.marking import CopyMarking
+from veilmark.mark.linking import Ground
 from veilmark.mark.members import why_few
 from veilmark.mark.plan import Marks, fitting, plan_marks
-from veilmark.mark.plant import Rows, copy_of, donors
+from veilmark.mark.plant import donors
 from veilmark.mark.record import public_entry, secret_entry
+from veilmark.mark.request import Copy, ReleaseRequest, Terms
 from veilmark.mark.rowmarks import keeping, with_row_marks
 from veilmark.mark.sealing import Pool, fingerprint, pool_after, sealed_entry
 from veilmark.mark.telling import told_apart
 from veilmark.messages import param
-from veilmark.output import write_table
 from veilmark.privacy.models import (
     Alpha,
     DistinctL,
@@ -49,19 +49,18 @@ from veilmark.privacy.models import (
 )
 from veilmark.privacy.unchanged import Unchanged
 from veilmark.readable import Grid, Readable, Summary, count
-from veilmark.study.columns import left_out_columns, published_columns, unchanged_columns
+from veilmark.study.columns import left_out_columns, unchanged_columns
 from veilmark.study.opening import engine_of
 from veilmark.study.study import Study
+from veilmark.trace.shown import cover_key
 from veilmark.veil.anonymize import all_models
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
+from veilmark.veil.planning import follow_distances
 from veilmark.veil.verify import Verified, check_release, verify
-from veilmark.workbench.anonymize import follow_distances, measure_release
+from veilmark.workbench.anonymize import measure_release
 from veilmark.workbench.ledger import open_to_publish, plan_to_publish
-from veilmark.workbench.shown_marks import cover_key
 from veilmark.yamlfile import read_yaml
-
-__all__ = ["Copy", "Job", "Released", "Terms", "check_identity", "file_names", "read_terms", "release"]
 
 File = str | os.PathLike[str]
 
@@ -69,35 +68,6 @@ CANDIDATES = ("classes", "records", "excluded")
 
 KEPT = (KAnonymity, DistinctL, EntropyL, RecursiveL, Alpha, TCloseness)
 """The models that copies keep: a decoy class takes all values of a released class, and so is as diverse."""
-
-
-@dataclass(frozen=True)
-class Copy:
-    """One recipient's copy."""
-
-    name: str
-    file: str
-    records: int
-    decoy_classes: int
-    decoy_records: int
-    withheld_classes: int
-    withheld_records: int
-
-    @classmethod
-    def planned(cls, marks: Marks, recipient: int, file: str) -> Copy:
-        published, withheld = marks.linked.published, marks.withheld(recipient)
-        added = int(marks.sizes[recipient].sum())
-        lost = int(published[withheld].sum()) + marks.rows_withheld(recipient)
-        name, records = marks.marking.recipients[recipient], int(published.sum()) - lost + added
-        return cls(name, file, records, len(marks.decoys[recipient]), added, len(withheld), lost)
-
-    @property
-    def classes_more(self) -> int:
-        """How many classes it has more than the release without marks."""
-        return self.decoy_classes - self.withheld_classes
-
-    def to_dict(self) -> dict[str, Any]:
-        return dict(vars(self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,36 +129,9 @@ class Released(Readable):
         }
 
 
-@dataclass(frozen=True)
-class Terms:
-    """What the ledger notes of an agreement: its reference, a contact, and on what basis persons serve as decoys."""
-
-    agreement: str | None = None
-    contact: str | None = None
-    consent: str | None = None
-
-    def to_dict(self) -> dict[str, str]:
-        return {name: value for name, value in vars(self).items() if value}
-
-
-@dataclass(frozen=True)
-class Job:
-    """All that `release` is asked for; `identity` are the columns that tell who somebody in the population is. Both are for
-    decoys: without any, `population` may be None and `identity` empty."""
-
-    population: Any
-    identity: tuple[str, ...]
-    marking: CopyMarking
-    models: tuple[PrivacyModel, ...] = ()
-    method: Ola | Mondrian = field(default_factory=Ola)
-    seed: int | None = None
-    form: str = "csv"
-    terms: Mapping[str, Terms] = field(default_factory=dict)
-
-
 def release(
     study: Study,
-    job: Job,
+    request: ReleaseRequest,
     ledger: File | None = None,
     key: File | None = None,
     output: File | None = None,
@@ -201,24 +144,26 @@ def release(
     A dry run draws everything, by a key that is forgotten, and needs neither ledger, key nor output. The same seed, key and
     version of veilmark give the same copies.
     """
-    models = all_models([KAnonymity(job.marking.k), *job.models], job.method)
-    files = file_names(job.marking.recipients, job.form)
-    _check(study, job, models)
-    seed = str(secrets.randbits(64) if job.seed is None else job.seed)
+    models = all_models([KAnonymity(request.marking.k), *request.models], request.method)
+    files = file_names(request.marking.recipients, request.form)
+    _check(study, request, models)
+    seed = str(secrets.randbits(64) if request.seed is None else request.seed)
     target = None if dry_run else _given(ledger, key, output)
     signer = None if sign_key is None else Signer.open(sign_key)
     secret_key = None if target is None else plan_to_publish(*target[:2])[1]
     with _to_its_end() as begun, engine_of(study) as engine:
         dry, strict = derive(bytes(32), f"dry run {seed}"), list(models)
         while not begun or not begun[-1].published:
-            ground = Ground.prepare(engine, study, job.population, job.identity, job.marking, strict, job.method, seed)
+            ground = Ground.prepare(
+                engine, study, request.population, request.identity, request.marking, strict, request.method, seed
+            )
             try:
-                job = replace(job, marking=fitting(ground.linked, ground.marking or job.marking))
+                request = replace(request, marking=fitting(ground.linked, ground.marking or request.marking))
                 # What cannot be carried is refused before a ledger or a key is made.
-                marks = _tried(ground, job, models, dry)
+                marks = _tried(ground, request, models, dry)
                 if target is None or secret_key is None:
                     return _result(ground, marks, [Copy.planned(marks, i, file) for i, file in enumerate(files)], dry)
-                making = _Making(ground, job, tuple(models), seed, target, secret_key, signer)
+                making = _Making(ground, request, tuple(models), seed, target, secret_key, signer)
                 while not begun or not begun[-1].published:
                     with suppress(OvertakenError):  # Then decoys are drawn anew, beside those of the other release.
                         making.publish(files, begun)
@@ -227,9 +172,9 @@ def release(
     return making.released(begun[-1])
 
 
-def _tried(ground: Ground, job: Job, models: Sequence[PrivacyModel], key: bytes) -> Marks:
+def _tried(ground: Ground, request: ReleaseRequest, models: Sequence[PrivacyModel], key: bytes) -> Marks:
     """Marks as they may be drawn."""
-    marks = plan_marks(ground.linked, job.marking, key, _whole(models), lambda: why_few(ground, job.marking.k))
+    marks = plan_marks(ground.linked, request.marking, key, _whole(models), lambda: why_few(ground, request.marking.k))
     return _complete(marks, ground, models, key)
 
 
@@ -254,7 +199,7 @@ def _with_rows(marks: Marks, ground: Ground, models: Sequence[PrivacyModel], key
             f"Row marks need one record a person, and {ground.study.name} has a person column. Use "
             f"{param('marks', 'classes')}."
         )
-    if getattr(ground.source, "copies", None) is not None:
+    if getattr(ground.source, "hold_classes", None) is not None:
         raise OptionError(f"Row marks do not work with sources in Spark. Use {param('marks', 'classes')}.")
     domains = {name: histogram.domain for name, histogram in ground.classes.histograms.items()}
     of_values = [m for m in follow_distances(ground.study, ground.classes, models) if m.attribute is not None]
@@ -267,7 +212,7 @@ class _Making:
     """A release that is ready to be drawn and written; `pool` and `result` are those of the last try."""
 
     ground: Ground
-    job: Job
+    request: ReleaseRequest
     models: tuple[PrivacyModel, ...]
     seed: str
     target: tuple[File, File, File]
@@ -278,19 +223,21 @@ class _Making:
 
     def publish(self, files: Sequence[str], begun: list[Publication]) -> None:
         """Draw, write and record it; `begun` is told when the ledger is."""
-        ground, job, (ledger, key_file, folder) = self.ground, self.job, self.target
+        ground, request, (ledger, key_file, folder) = self.ground, self.request, self.target
         book = Ledger.open(ledger) if Ledger.exists(ledger) else None
-        self.pool = pool = pool_after(ground, job.marking, book, self.key, self.seed)
-        own = release_key(self.key.subkey("release"), self.seed, fingerprint(ground, job.marking, pool))
+        self.pool = pool = pool_after(ground, request.marking, book, self.key, self.seed)
+        own = release_key(self.key.subkey("release"), self.seed, fingerprint(ground, request.marking, pool))
         lasting = cover_key(self.key, pool.epoch)
-        marks = plan_marks(ground.linked, job.marking, own, _whole(self.models), cover_key=lasting, pool=pool.classes)
+        marks = plan_marks(
+            ground.linked, request.marking, own, _whole(self.models), cover_key=lasting, pool=pool.classes
+        )
         marks = _complete(marks, ground, self.models, lasting)
         made = [Copy.planned(marks, i, file) for i, file in enumerate(files)]
         people = [ground.decoys(marks, i, own) for i in range(len(made))]
-        public = public_entry(job, ground, self.models, made, self.seed, Claimable.of(marks))
-        secret = secret_entry(ground, marks, people, sealed_entry(ground, job.marking, pool, own), own, pool.epoch)
+        public = public_entry(request, ground, self.models, made, self.seed, Claimable.of(marks))
+        secret = secret_entry(ground, marks, people, sealed_entry(ground, request.marking, pool, own), own, pool.epoch)
         self.result = _result(ground, marks, [replace(copy, file=str(Path(folder) / copy.file)) for copy in made], own)
-        with _copies(ground, marks, own) as copies:
+        with copies_of(ground, marks, own) as copies:
             book, _ = open_to_publish(ledger, key_file, self.key)  # as late as can be
             with publishing(book, self.key, folder, public, secret, None, self.signer, pool.beside) as doing:
                 begun.append(doing)
@@ -332,26 +279,28 @@ def _given(ledger: File | None, key: File | None, output: File | None) -> tuple[
     return ledger, key, output
 
 
-def _check(study: Study, job: Job, models: Sequence[PrivacyModel]) -> None:
+def _check(study: Study, request: ReleaseRequest, models: Sequence[PrivacyModel]) -> None:
     if not study.quasi:
         raise StudyError(f"{study.name} names no quasi-identifier, so there is nothing to link by. Give one its role.")
     check_attributes(models, study.sensitive)
     beyond = [m for m in models if not isinstance(m, KEPT)]
     if beyond:
         raise OptionError(f"Copies cannot be promised to keep '{beyond[0]}', since they lack some classes. Drop it.")
-    if not isinstance(job.method, Ola | Mondrian) or (isinstance(job.method, Mondrian) and job.method.relaxed):
+    if not isinstance(request.method, Ola | Mondrian) or (
+        isinstance(request.method, Mondrian) and request.method.relaxed
+    ):
         raise OptionError("Copies are made by OLA or by strict Mondrian: labels that overlap would tell decoys.")
-    _check_population(job)
-    strangers = [name for name in job.terms if name not in job.marking.recipients]
+    _check_population(request)
+    strangers = [name for name in request.terms if name not in request.marking.recipients]
     if strangers:
-        known = did_you_mean(strangers[0], job.marking.recipients)
+        known = did_you_mean(strangers[0], request.marking.recipients)
         raise OptionError(f"There are terms for '{strangers[0]}', who is no recipient.{known}")
 
 
-def _check_population(job: Job) -> None:
+def _check_population(request: ReleaseRequest) -> None:
     """Decoys are persons of a population."""
-    if job.marking.decoys and (job.population is None or not job.identity):
-        given = {"population": job.population is not None, "identity": bool(job.identity)}
+    if request.marking.decoys and (request.population is None or not request.identity):
+        given = {"population": request.population is not None, "identity": bool(request.identity)}
         missing = [param(name) for name, is_given in given.items() if not is_given]
         raise OptionError(
             "Decoys are persons of a population, such as a register of voters, and the columns of the population that tell "
@@ -359,11 +308,11 @@ def _check_population(job: Job) -> None:
             f"{'it' if len(missing) == 1 else 'both'}, or release without decoys: {param('decoys', 0)}, with "
             f"{param('covers')} or {param('collusion')}."
         )
-    if job.population is None and job.identity:
+    if request.population is None and request.identity:
         raise OptionError(
             f"{param('identity')} names columns of the population, and there is no {param('population')}. Leave it out."
         )
-    if job.population is None and job.marking.strategy == "risk":
+    if request.population is None and request.marking.strategy == "risk":
         raise OptionError(
             f"{param('strategy', 'risk')} needs {param('population')}: the risk of a class is known by linking. Use size "
             "or random."
@@ -397,37 +346,6 @@ def read_terms(path: File, recipients: Sequence[str]) -> dict[str, Terms]:
 
 # Copies are made one at a time. Each file is measured anew while the next is made: it must keep what the release promises,
 # decoys included.
-
-
-class Copies(Protocol):
-    """Writes the recipients' copies."""
-
-    def write(self, recipient: int, path: Path) -> None:
-        """Write one recipient's copy, CSV or Parquet by the suffix."""
-
-
-@dataclass(frozen=True, eq=False)
-class HeldCopies:
-    """Copies of rows that are held in memory."""
-
-    rows: Rows
-    marks: Marks
-    key: bytes
-
-    def write(self, recipient: int, path: Path) -> None:
-        """Write one recipient's copy, CSV or Parquet by the suffix."""
-        borrowed = donors(self.rows, self.marks, recipient, self.key)
-        write_table(copy_of(self.rows, self.marks, recipient, borrowed, self.key), path)
-
-
-def _copies(ground: Ground, marks: Marks, key: bytes) -> AbstractContextManager[Copies]:
-    """What writes the copies: the engine, where it can, so that nobody has to hold the rows."""
-    by_engine = getattr(ground.source, "copies", None)
-    if by_engine is None:
-        return nullcontext(HeldCopies(ground.rows(), marks, key))
-    columns = published_columns(ground.study, ground.source)
-    made: AbstractContextManager[Copies] = by_engine(ground.whole_recoding(), columns, marks, key)
-    return made
 
 
 def _write_copies(
@@ -465,7 +383,7 @@ def _measure(
 
 def _told(ground: Ground, marks: Marks, key: bytes) -> Scope | None:
     """How well decoys can be told: by all that copies show, where the rows are held, else by labels and sizes."""
-    if getattr(ground.source, "copies", None) is not None:
+    if getattr(ground.source, "hold_classes", None) is not None:
         return told_apart(marks, None, np.empty(0, dtype=np.int64))
     borrowed = [donors(ground.rows(), marks, i, key) for i in range(len(marks.decoys))] if marks.marking.decoys else []
     return told_apart(marks, ground.rows(), np.concatenate([np.empty(0, dtype=np.int64), *borrowed]))

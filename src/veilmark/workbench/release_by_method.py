@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from veilmark.errors import OptionError
 from veilmark.mark.marking import Marking
+from veilmark.mark.request import ReleaseRequest, Terms
 from veilmark.privacy.models import KAnonymity
 from veilmark.study.study import Study
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
-from veilmark.workbench.release import Job, Released, Terms, release
+from veilmark.workbench.release import Released, release
 
 if TYPE_CHECKING:
     from veilmark.study.ledger import Ledger
@@ -38,7 +39,7 @@ def release_copies(
 ) -> Released:
     """Write a marked copy for each recipient, and record it."""
     k, others = _without_k(method)
-    job = Job(
+    job = ReleaseRequest(
         population,
         identity,
         (marking or Marking()).of_copies(recipients, k),

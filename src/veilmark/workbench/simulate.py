@@ -13,7 +13,7 @@ from veilmark.charted import Charted
 from veilmark.errors import OptionError
 from veilmark.mark import simulate as mixes
 from veilmark.mark.code import Code, coalition_withstood, make_code, needed_length
-from veilmark.mark.simulate import STRATEGIES, Simulation, strategy_table
+from veilmark.mark.simulate import STRATEGIES, Simulation, interval, strategy_table
 from veilmark.progress import step
 
 EVERY = "all"
@@ -68,11 +68,6 @@ class Simulated(Charted):
             "innocent_interval": list(innocent),
             "strategies": {run.strategy: {**run.to_dict(), "interval": list(interval(run))} for run in self.runs},
         }
-
-
-def interval(run: Simulation) -> tuple[float, float]:
-    """Wilson's 95 % interval of a run's power."""
-    return wilson(run.power, run.trials)
 
 
 def simulate(

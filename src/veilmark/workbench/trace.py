@@ -17,8 +17,8 @@ from veilmark.trace.accuse import Traced, trace_file
 from veilmark.trace.claims import trace_claims
 from veilmark.trace.columns import same_name
 from veilmark.trace.evidence import Marked
+from veilmark.trace.shown import same_covers, shown_before
 from veilmark.workbench.ledger import AnchorToKeep, Noted, key_of, open_to_read, verify
-from veilmark.workbench.shown_marks import same_covers, shown_before
 from veilmark.workbench.trace_evidence import kept
 from veilmark.workbench.trace_leak import FileLeak, column_value, quoted
 from veilmark.workbench.trace_record import Trace, begin, end, somebody

@@ -62,7 +62,7 @@ def page(here: Auditor) -> Response:
 
 
 def _page(here: Here, status: int = 200, problem: str | None = None) -> Response:
-    from veilmark.report.trace_page import probability
+    from veilmark.readable import probability
 
     fields = {"kind": "claims", "text": "", "columns": "", "false_accusation": "1e-06"}
     fields["release"] = here.request.query_params.get("release", "")
@@ -102,7 +102,7 @@ def report(here: Auditor, job: str = "") -> Response:
 @router.get("/trace/marks")
 def marks(here: Auditor, job: str = "", redacted: bool = False) -> Response:
     """Every mark behind the probabilities of a leaked file, as CSV; redacted, without the labels that tell decoys."""
-    from veilmark.workbench.shown_marks import note_shown
+    from veilmark.workbench.ledger import note_shown
 
     found = here.jobs.get(job, here.session.role)
     result = here.jobs.result(found)

@@ -11,9 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from veilmark.engines.base import Table
-from veilmark.engines.spark_levels import LeveledTable
-from veilmark.engines.spark_table import SparkTable, TooManyClassesError
-from veilmark.errors import VeilmarkWarning
+from veilmark.errors import TooManyClassesError, VeilmarkWarning
 from veilmark.hierarchy import Levels, resolve
 from veilmark.study.opening import class_table
 from veilmark.study.study import Study
@@ -51,12 +49,12 @@ def starting_classes(table: Table, study: Study, method: Any) -> tuple[ClassTabl
     try:
         return class_table(table, study), method
     except TooManyClassesError:
-        if not isinstance(method, Ola) or not isinstance(table, SparkTable):
+        if not isinstance(method, Ola) or not hasattr(table, "leveled"):
             raise
     return _raised(table, study, method)
 
 
-def _raised(table: SparkTable, study: Study, method: Ola) -> tuple[ClassTable, Ola]:
+def _raised(table: Any, study: Study, method: Ola) -> tuple[ClassTable, Ola]:
     names = study.quasi
     values = [table.group([c]) for c in names]
     domains = tuple(of.domains[0] for of in values)
@@ -64,7 +62,7 @@ def _raised(table: SparkTable, study: Study, method: Ola) -> tuple[ClassTable, O
     levels = [resolve(*given, study.folder) for given in zip(specs, domains, names, strict=True)]
     nothing = ClassTable(tuple(names), domains, np.empty((len(names), 0), np.int32), Tally(np.empty(0, np.int64)))
     bounds = level_bounds(nothing, levels, method)
-    frame = LeveledTable(table, {c: _map(d, of) for c, d, of in zip(names, domains, levels, strict=True)})
+    frame = table.leveled({c: _map(d, of) for c, d, of in zip(names, domains, levels, strict=True)})
     node, about = lowest_node(frame, names, study.sensitive, bounds, table.engine.most_classes)
     shown = ", ".join(f"{name} at level {level}" for name, level in zip(names, node, strict=True) if level)
     warnings.warn(

@@ -6,14 +6,12 @@ a trace is written out, the ledger notes it (an entry `shown`), and the next rel
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 
 from veilmark.ledger import Key, Release
 from veilmark.trace.evidence import Marked
-from veilmark.workbench.ledger import key_of, open_to_read
 
-KIND = "shown"
+SHOWN = "shown"
 
 RENEWED = (
     "Covers were shown since they were last drawn (a commitment was opened, or the marks behind a trace were written out). "
@@ -28,24 +26,13 @@ def cover_key(key: Key, epoch: int) -> bytes:
 
 def was_shown(release: Release) -> bool:
     """Whether anybody may have seen the marks of a release."""
-    return any(entry.kind == KIND for entry in release.history)
+    return any(entry.kind == SHOWN for entry in release.history)
 
 
 def next_epoch(releases: Iterable[Release], epochs: Mapping[str, int]) -> int:
     """The epoch of a new release: the latest, or a new one where covers of that were shown."""
     latest = max(epochs.values(), default=0)
     return latest + any(was_shown(release) for release in releases if epochs.get(release.id) == latest)
-
-
-def note_shown(
-    where: str | os.PathLike[str], key_file: str | os.PathLike[str], releases: Iterable[str], what: str
-) -> None:
-    """Write into the ledger, before they are shown, that the marks of some releases are."""
-    ledger = open_to_read(where, key_file)
-    ledger.check_writable()
-    key = key_of(ledger, key_file)
-    for release in releases:
-        ledger.append(KIND, release, {"what": what}, key=key)
 
 
 def same_covers(named: Iterable[str], every: Iterable[Marked]) -> list[str]:
@@ -73,7 +60,7 @@ def shown_before(releases: Iterable[Release], marked: Iterable[Marked], looked_i
     since: dict[str | None, str] = {}
     for release in releases:
         for entry in release.history:
-            if entry.kind == KIND and release.id in keys:
+            if entry.kind == SHOWN and release.id in keys:
                 key = keys[release.id]
                 since[key] = min(since.get(key, entry.time), entry.time)
     return [
