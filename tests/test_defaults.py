@@ -10,7 +10,8 @@ from veilmark import Ola, defaults
 from veilmark.cli import anonymize, attack, compare, feasible, measure, release
 from veilmark.mark.marking import CopyMarking, Marking
 from veilmark.utility.loss import METRICS
-from veilmark.web import anonymizing, releases
+from veilmark.web.forms import anonymize as anonymizing
+from veilmark.web.forms import release as releases
 from veilmark.workbench.anonymize import Limits
 from veilmark.workbench.attack import attack as attack_release
 from veilmark.workbench.compare import Asked

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from strength import examples
 from veilmark.errors import OptionError
-from veilmark.web import lattice
-from veilmark.web.anonymized import _new, anonymize_source
-from veilmark.web.anonymizing import METHODS, TAKES, Asked, from_fields, last_asked, persons_method, to_fields
+from veilmark.web.forms.anonymize import METHODS, TAKES, Asked, from_fields, last_asked, persons_method, to_fields
 from veilmark.web.pages.attacks import release_path, releases
+from veilmark.web.tasks import lattice
+from veilmark.web.tasks.anonymize import _new, anonymize_source
 from veilmark.web.workspace import NotFoundError
 from web.helpers import STUDY, Client, people, wait
 

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from veilmark.messages import END, START
-from veilmark.web.releases import Asked, from_form, kept_draft, to_form
+from veilmark.web.forms.release import Asked, from_form, kept_draft, to_form
 from web.helpers import wait
 from web.patients import ASKED, FORM, add_patients, make_release
 

@@ -16,13 +16,13 @@ from veilmark.hierarchy import IntervalSpec
 from veilmark.messages import template_of
 from veilmark.study.study import Study
 from veilmark.tables.domain import as_text, to_numbers
-from veilmark.web import anonymizing
-from veilmark.web.anonymized import anonymize_source
-from veilmark.web.anonymizing import LOSSES, METHODS, OF_PERSONS, Asked
+from veilmark.web.forms import anonymize as anonymizing
+from veilmark.web.forms.anonymize import LOSSES, METHODS, OF_PERSONS, Asked
 from veilmark.web.here import Analyst, Here, Nav
-from veilmark.web.jobs import Job
-from veilmark.web.lattice import NodeView, preview
 from veilmark.web.pages.study import first_rows
+from veilmark.web.tasks.anonymize import anonymize_source
+from veilmark.web.tasks.jobs import Job
+from veilmark.web.tasks.lattice import NodeView, preview
 from veilmark.web.workspace import NotFoundError, Workspace
 
 router = APIRouter()

@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from veilmark.attack import RULE
 from veilmark.errors import OptionError, StudyError, VeilmarkError
-from veilmark.web.anonymizing import checked, read_number
+from veilmark.web.forms.anonymize import checked, read_number
 from veilmark.web.here import Analyst, Here
-from veilmark.web.jobs import Job
 from veilmark.web.pages.compare import lacking
-from veilmark.web.work import Outcome
+from veilmark.web.tasks.jobs import Job
+from veilmark.web.tasks.work import Outcome
 from veilmark.web.workspace import TABLES, NotFoundError, Workspace
 
 router = APIRouter()

@@ -15,11 +15,11 @@ from veilmark.errors import DataError, OptionError, VeilmarkError, WeightsError
 from veilmark.hierarchy.spec import UNITS
 from veilmark.score.weights import KINDS as FROM_FILES
 from veilmark.study.study import Study
-from veilmark.web.editing import FITTING, PERSON, attributes_of, check_hierarchy, check_paths
-from veilmark.web.guesses import GuessView, kept_guesses
+from veilmark.web.forms.hierarchy import KINDS, Preview, frequent_values, from_form, preview, to_form
+from veilmark.web.forms.study import FITTING, PERSON, attributes_of, check_hierarchy, check_paths
 from veilmark.web.here import Analyst, Here
-from veilmark.web.hierarchies import KINDS, Preview, frequent_values, from_form, preview, to_form
 from veilmark.web.pages.study import named_columns, role_of, save_attribute
+from veilmark.web.tasks.guesses import GuessView, kept_guesses
 from veilmark.web.workspace import NotFoundError
 
 router = APIRouter()

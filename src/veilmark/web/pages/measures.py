@@ -9,8 +9,8 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
 from veilmark.web.here import Analyst, Here
-from veilmark.web.jobs import Job
-from veilmark.web.work import Outcome
+from veilmark.web.tasks.jobs import Job
+from veilmark.web.tasks.work import Outcome
 from veilmark.web.workspace import Workspace
 
 router = APIRouter()

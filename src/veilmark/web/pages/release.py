@@ -14,9 +14,7 @@ from starlette.datastructures import UploadFile as Uploaded
 from veilmark.defaults import LOSS, SUPPRESSION, K
 from veilmark.errors import OptionError, VeilmarkError
 from veilmark.study.study import Study
-from veilmark.web.here import Custodian, Here, Nav
-from veilmark.web.jobs import Job
-from veilmark.web.releases import (
+from veilmark.web.forms.release import (
     Asked,
     columns_of,
     draft_file,
@@ -31,6 +29,8 @@ from veilmark.web.releases import (
     release_job,
     to_form,
 )
+from veilmark.web.here import Custodian, Here, Nav
+from veilmark.web.tasks.jobs import Job
 from veilmark.web.workspace import NotFoundError
 
 router = APIRouter()

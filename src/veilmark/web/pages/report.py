@@ -16,12 +16,12 @@ from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 
 from veilmark.errors import OptionError, VeilmarkError
-from veilmark.web.guard import HEADERS
+from veilmark.web.access.guard import HEADERS
+from veilmark.web.access.users import ROLES, Role
+from veilmark.web.forms.weights import FOLDER as WEIGHTS
+from veilmark.web.forms.weights import Text
 from veilmark.web.here import Anyone, Here, Nav
-from veilmark.web.jobs import Job
-from veilmark.web.users import ROLES, Role
-from veilmark.web.weighing import FOLDER as WEIGHTS
-from veilmark.web.weighing import Text
+from veilmark.web.tasks.jobs import Job
 from veilmark.web.workspace import TABLES, NotFoundError, Workspace
 
 if TYPE_CHECKING:

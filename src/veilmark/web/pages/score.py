@@ -15,10 +15,10 @@ from pydantic import BaseModel, Field
 from veilmark.errors import OptionError, VeilmarkError
 from veilmark.score.scores import Normalize
 from veilmark.study.study import Study
+from veilmark.web.forms.weights import FOLDER, Text
 from veilmark.web.here import Analyst, Here, Nav
-from veilmark.web.jobs import Job
-from veilmark.web.weighing import FOLDER, Text
-from veilmark.web.work import Outcome
+from veilmark.web.tasks.jobs import Job
+from veilmark.web.tasks.work import Outcome
 from veilmark.web.workspace import NotFoundError, Workspace
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from fastapi import APIRouter, Response, UploadFile
 from pydantic import BaseModel, Field
 
 from veilmark.errors import OptionError, VeilmarkError
-from veilmark.web.guesses import keep_guesses
 from veilmark.web.here import Analyst, Here, Nav
-from veilmark.web.jobs import Job
+from veilmark.web.tasks.guesses import keep_guesses
+from veilmark.web.tasks.jobs import Job
 from veilmark.web.workspace import NotFoundError, Workspace
 
 router = APIRouter()
@@ -112,7 +112,7 @@ def sample(here: Analyst, asked: Sample) -> Job:
 
 
 def _start_sample(here: Here, kind: str) -> Job:
-    from veilmark.web.samples import open_sample
+    from veilmark.web.tasks.samples import open_sample
 
     return here.start(open_sample, f"Make up the {kind} sample", {"kind": kind}, page="/studies")
 

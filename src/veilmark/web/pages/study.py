@@ -14,10 +14,10 @@ from veilmark.errors import OptionError, VeilmarkError
 from veilmark.study.spec import Unnamed
 from veilmark.study.study import Study
 from veilmark.tables.domain import as_text
-from veilmark.web.editing import PERSON, Attributes, FieldsError, attributes_of, save_study, with_roles
-from veilmark.web.guesses import GuessView, guesses_of, keep_guesses, kept_guesses
+from veilmark.web.forms.study import PERSON, Attributes, FieldsError, attributes_of, save_study, with_roles
 from veilmark.web.here import Analyst, Custodian, Here
-from veilmark.web.jobs import Job
+from veilmark.web.tasks.guesses import GuessView, guesses_of, keep_guesses, kept_guesses
+from veilmark.web.tasks.jobs import Job
 from veilmark.web.workspace import Workspace
 
 router = APIRouter()

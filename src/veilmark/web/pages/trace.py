@@ -15,11 +15,11 @@ from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 
 from veilmark.errors import OptionError, VeilmarkError
+from veilmark.web.forms.release import number_of
 from veilmark.web.here import Auditor, Here, Nav
-from veilmark.web.jobs import Job
 from veilmark.web.pages.ledger import ReleaseSummary, list_releases
-from veilmark.web.releases import number_of
-from veilmark.web.work import Outcome
+from veilmark.web.tasks.jobs import Job
+from veilmark.web.tasks.work import Outcome
 from veilmark.web.workspace import NotFoundError, Workspace
 
 router = APIRouter()

@@ -20,8 +20,8 @@ from starlette.requests import cookie_parser
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from veilmark.web.access import Access, Session
-from veilmark.web.audit import Audit
+from veilmark.web.access.audit import Audit
+from veilmark.web.access.sessions import Access, Session
 
 log = logging.getLogger("veilmark.web")
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from veilmark.study.study import Study
-from veilmark.web import anonymizing
-from veilmark.web.anonymizing import Asked
+from veilmark.web.forms import anonymize as anonymizing
+from veilmark.web.forms.anonymize import Asked
 from veilmark.web.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from veilmark.output import write_table
 from veilmark.study.study import Study
-from veilmark.web.guesses import guesses_of, keep_guesses
+from veilmark.web.tasks.guesses import guesses_of, keep_guesses
 from veilmark.web.workspace import Workspace
 from veilmark.workbench.init import init, make_sample
 from veilmark.workbench.score import with_weights

@@ -24,10 +24,10 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from veilmark.errors import VeilmarkError
-from veilmark.web.access import Session
-from veilmark.web.audit import now
-from veilmark.web.users import Role
-from veilmark.web.work import Chart, run
+from veilmark.web.access.audit import now
+from veilmark.web.access.sessions import Session
+from veilmark.web.access.users import Role
+from veilmark.web.tasks.work import Chart, run
 from veilmark.web.workspace import NotFoundError
 
 log = logging.getLogger("veilmark.web")
@@ -86,7 +86,7 @@ class Jobs:
     def __init__(self, workspace: Path, folder: Path, at_once: int = 2) -> None:
         self.workspace, self.folder, self.at_once = workspace, folder, at_once
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["__main__", "veilmark.web.work", "veilmark.web.preload"])
+        self._context.set_forkserver_preload(["__main__", "veilmark.web.tasks.work", "veilmark.web.tasks.preload"])
         self._jobs: dict[str, Job] = {}
         self._version: dict[str, int] = {}
         self._waiting: list[tuple[Job, Work, Mapping[str, Any]]] = []

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from veilmark.web.users import Role, Users
+from veilmark.web.access.users import Role, Users
 
 IDLE, LONGEST = 2 * 3600, 12 * 3600
 """Seconds without a request after which a session ends, and after which it ends in any case."""

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilmark.study.study import Study
-from veilmark.web import anonymizing
-from veilmark.web.anonymizing import Asked
-from veilmark.web.work import Outcome
+from veilmark.web.forms import anonymize as anonymizing
+from veilmark.web.forms.anonymize import Asked
+from veilmark.web.tasks.work import Outcome
 from veilmark.web.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from veilmark.score.weights import KINDS, WeightTable, read_weights
 from veilmark.scratch import Scratch
 from veilmark.study.study import Study
 from veilmark.tables.domain import Domain
-from veilmark.web.editing import attributes_of, save_study
-from veilmark.web.hierarchies import values_of
+from veilmark.web.forms.hierarchy import values_of
+from veilmark.web.forms.study import attributes_of, save_study
 from veilmark.web.workspace import Workspace, slug
 from veilmark.yamlfile import read_yaml
 

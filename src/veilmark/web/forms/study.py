@@ -11,7 +11,7 @@ from veilmark.errors import InputError, StudyError
 from veilmark.messages import Message
 from veilmark.study.spec import Attribute, StudySpec
 from veilmark.study.study import Study
-from veilmark.web.guesses import GuessView
+from veilmark.web.tasks.guesses import GuessView
 from veilmark.web.workspace import NotFoundError, Workspace
 from veilmark.yamlfile import explain
 
