@@ -28,7 +28,7 @@ from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
 from veilmark.workbench.anonymize_persons import anonymize_persons
 from veilmark.workbench.attack import attack
-from veilmark.workbench.compare import METHODS, Asked, Compared, Tried, compare_methods, sa_loss
+from veilmark.workbench.compare import METHODS, Compared, CompareRequest, Tried, compare_methods, sa_loss
 
 pytestmark = pytest.mark.filterwarnings("ignore::veilmark.errors.VeilmarkWarning")
 
@@ -48,7 +48,7 @@ def hospital(persons: int = 300, person: str | None = "patient_id") -> Study:
 
 @pytest.fixture(scope="module")
 def everything() -> Compared:
-    return compare_methods(hospital(), list(METHODS), Asked(4, suppress=0.1))
+    return compare_methods(hospital(), list(METHODS), CompareRequest(4, suppress=0.1))
 
 
 def test_every_method_is_made_measured_and_attacked(everything: Compared) -> None:
@@ -80,31 +80,33 @@ def test_attacks_are_those_on_the_written_release(everything: Compared, tmp_path
 
 def test_without_a_person_column_each_record_is_a_person() -> None:
     study = hospital(60, person=None)
-    found = compare_methods(study, ["ola", "fslip", "anatomy"], Asked(3), ["qicorr"])
+    found = compare_methods(study, ["ola", "fslip", "anatomy"], CompareRequest(3), ["qicorr"])
     assert found.persons == found.records == len(sample.hospital(60, 1))
     assert all(tried.attacks["qicorr"].targets == found.persons for tried in found.made.values())
 
 
 def test_a_method_that_cannot_is_told_of_and_the_others_run() -> None:
-    found = compare_methods(hospital(100), ["slicing", "fslip", "onemany", "anatomy"], Asked(3, 60), ["qicorr"])
+    found = compare_methods(
+        hospital(100), ["slicing", "fslip", "onemany", "anatomy"], CompareRequest(3, 60), ["qicorr"]
+    )
     assert list(found.made) == ["slicing", "anatomy"]
     assert "no slicing is 60-diverse" in str(found.methods["fslip"].refused)
     content = found.to_dict()["methods"]["fslip"]
     assert (content["loss"], content["seconds"], content["attacks"]) == ({}, None, {})
-    found = compare_methods(hospital(100), ["slicing", "anatomy"], Asked(3, 2.5), ["qicorr"])
+    found = compare_methods(hospital(100), ["slicing", "anatomy"], CompareRequest(3, 2.5), ["qicorr"])
     assert "whole number, not 2.5" in str(found.methods["anatomy"].refused)
 
 
 def test_where_no_method_can_it_is_an_error() -> None:
     with pytest.raises(OptionError, match=r"No method can do what is asked\. ola: .*onemany: "):
-        compare_methods(hospital(50), ["ola", "onemany"], Asked(3, 60))
+        compare_methods(hospital(50), ["ola", "onemany"], CompareRequest(3, 60))
 
 
 def test_an_impossible_k_is_refused() -> None:
     with pytest.raises(OptionError, match=r"k = 200 cannot be reached: the table has 50 persons.* at most 50"):
-        compare_methods(hospital(50), ["ola", "rmr"], Asked(200))
+        compare_methods(hospital(50), ["ola", "rmr"], CompareRequest(200))
     with pytest.raises(OptionError, match=r"k = 999 cannot be reached: the table has \d+ records"):
-        compare_methods(without_persons(), ["ola"], Asked(999))
+        compare_methods(without_persons(), ["ola"], CompareRequest(999))
 
 
 def without_persons() -> Study:
@@ -120,23 +122,23 @@ def without_persons() -> Study:
 
 def test_methods_that_anonymize_refuses_are_left_out_and_told() -> None:
     study = without_persons()
-    found = compare_methods(study, asked=Asked(3), attacks=["qicorr"])
+    found = compare_methods(study, asked=CompareRequest(3), attacks=["qicorr"])
     assert list(found.methods) == ["ola", "mondrian"]
     assert set(found.left_out) == {"fslip", "fslip-linked", "onemany", "rmr", "anatomy", "slicing"}
     assert set(found.frontier()) <= {"ola", "mondrian"}
     assert "names no person column" in str(found)
-    assert compare_methods(hospital(60), asked=Asked(3), attacks=["qicorr"]).left_out == {}
+    assert compare_methods(hospital(60), asked=CompareRequest(3), attacks=["qicorr"]).left_out == {}
 
 
 def test_a_method_loses_what_anonymize_says_it_loses() -> None:
     study = without_persons()
-    found = compare_methods(study, ["ola", "mondrian"], Asked(3), ["qicorr"]).to_dict()["methods"]
+    found = compare_methods(study, ["ola", "mondrian"], CompareRequest(3), ["qicorr"]).to_dict()["methods"]
     for name, method in (("ola", Ola(k=3)), ("mondrian", Mondrian(k=3))):
         assert found[name]["loss"]["gcp"] == pytest.approx(study.anonymize(method).plan.loss["gcp"])
 
 
 def test_attacks_without_targets_say_why() -> None:
-    found = compare_methods(without_persons(), ["ola"], Asked(3), ["bk", "msacorr", "qicorr"])
+    found = compare_methods(without_persons(), ["ola"], CompareRequest(3), ["bk", "msacorr", "qicorr"])
     console = Console(width=300, record=True, quiet=True)
     compared(found, console)
     why = "bk and msacorr have no targets: they know a sensitive value of a person and want another"
@@ -147,7 +149,7 @@ def test_attacks_without_targets_say_why() -> None:
 def test_ties_are_kept_on_the_frontier() -> None:
     loss = {"ncp": 0.2, "sa_ncp": 0.0, "sa_nil": 0.0}
     nearly = {**loss, "ncp": 0.2001}
-    found = Compared("t", 9, 9, Asked(2), {"one": Tried(loss, k=2), "other": Tried(nearly, k=2)})
+    found = Compared("t", 9, 9, CompareRequest(2), {"one": Tried(loss, k=2), "other": Tried(nearly, k=2)})
     assert found.frontier() == ["one", "other"]
 
 
@@ -164,7 +166,7 @@ def test_ties_are_kept_on_the_frontier() -> None:
 )
 def test_wrong_options_are_errors(methods, attacks, asked, words) -> None:
     with pytest.raises(OptionError, match=words):
-        compare_methods(hospital(20), methods, Asked(**asked), attacks)
+        compare_methods(hospital(20), methods, CompareRequest(**asked), attacks)
 
 
 def test_a_study_without_sensitive_attributes_is_an_error() -> None:
@@ -174,7 +176,7 @@ def test_a_study_without_sensitive_attributes_is_an_error() -> None:
 
 def test_no_release_is_left(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    compare_methods(hospital(40), ["mondrian", "fslip"], Asked(2), ["qicorr"])
+    compare_methods(hospital(40), ["mondrian", "fslip"], CompareRequest(2), ["qicorr"])
     assert not list(tmp_path.iterdir())
 
 
@@ -200,7 +202,7 @@ shares = st.integers(0, 8).map(lambda n: n / 10)
 @given(st.lists(st.tuples(shares, shares, st.booleans(), st.booleans()), min_size=1, max_size=9))
 def test_the_frontier_is_what_nothing_beats_among_those_that_reach_k(points) -> None:
     methods = {f"m{i}": replace(tried_at(*point), meets_k=met) for i, (*point, met) in enumerate(points)}
-    found = Compared("x", 1, 1, Asked(), {**methods, "no": Tried(refused="cannot")})
+    found = Compared("x", 1, 1, CompareRequest(), {**methods, "no": Tried(refused="cannot")})
     for linked in (False, True):
         among = {n: (t.total_loss, t.risk) for n, t in methods.items() if t.meets_k and (t.linked or not linked)}
         expected = {
@@ -226,7 +228,7 @@ def test_no_label_of_the_chart_covers_another(points) -> None:
 
 def test_the_chart_has_a_point_a_method_and_two_frontiers() -> None:
     methods = {"a": tried_at(0.1, 0.3), "b": tried_at(0.2, 0.1, linked=False), "c": tried_at(0.3, 0.2)}
-    drawn = frontier(Compared("x", 1, 1, Asked(3, 2), {**methods, "no": Tried(refused="cannot")})).to_dict()
+    drawn = frontier(Compared("x", 1, 1, CompareRequest(3, 2), {**methods, "no": Tried(refused="cannot")})).to_dict()
     lines, *_ = (drawn["datasets"][layer["data"]["name"]] for layer in drawn["layer"] if "data" in layer)
     assert [(of["line"], of["loss"]) for of in lines] == [
         ("frontier of all", 0.1),
@@ -240,18 +242,20 @@ def test_the_chart_has_a_point_a_method_and_two_frontiers() -> None:
 
 def test_a_method_that_misses_k_is_marked_and_off_the_frontier() -> None:
     methods = {"a": tried_at(0.3, 0.3), "b": replace(tried_at(0.1, 0.1), k=1, meets_k=False)}
-    found = Compared("x", 1, 1, Asked(3), methods)
+    found = Compared("x", 1, 1, CompareRequest(3), methods)
     content = found.to_dict()
     assert (content["frontier"], content["frontier_linked"], content["below_k"]) == (["a"], ["a"], ["b"])
     assert [of["meets_k"] for of in content["methods"].values()] == [True, False]
     drawn = frontier(found).to_dict()
     points = {row["method"]: row for rows in drawn["datasets"].values() for row in rows if "method" in row}
     assert (points["b"]["kind"], points["b"]["text"]) == ("misses the k asked for", "b (k = 1)")
-    assert "misses the k asked for" not in str(frontier(Compared("x", 1, 1, Asked(3), {"a": methods["a"]})).to_dict())
+    assert "misses the k asked for" not in str(
+        frontier(Compared("x", 1, 1, CompareRequest(3), {"a": methods["a"]})).to_dict()
+    )
     text = shown_text(found)
     assert "1 (below 3)" in text
     assert "Not on the frontier, because k is below 3: b." in text
-    assert "No method reaches k = 3." in shown_text(Compared("x", 1, 1, Asked(3), {"b": methods["b"]}))
+    assert "No method reaches k = 3." in shown_text(Compared("x", 1, 1, CompareRequest(3), {"b": methods["b"]}))
 
 
 def test_each_release_is_held_to_the_k_asked_for(everything: Compared) -> None:
@@ -267,7 +271,9 @@ def shown_text(found: Compared) -> str:
 
 
 def test_the_table_says_what_is_refused_and_what_to_choose_between(everything: Compared) -> None:
-    shown = Compared("x.csv", 300, 1000, Asked(), {**everything.methods, "no": Tried(refused="k is too large.")})
+    shown = Compared(
+        "x.csv", 300, 1000, CompareRequest(), {**everything.methods, "no": Tried(refused="k is too large.")}
+    )
     text = shown_text(shown)
     assert "no was not tried. k is too large." in text
     assert f"Choose one of these: {', '.join(everything.frontier())}." in text

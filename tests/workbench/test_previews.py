@@ -15,7 +15,7 @@ from veilmark.veil.anonymize import Microaggregation
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
 from veilmark.workbench.anonymize import anonymize
-from veilmark.workbench.preview import Explorer, preview_node, view_marginals
+from veilmark.workbench.preview import Explorer, view_marginals
 from veilmark.workbench.utility import view_utility
 
 ATTRIBUTES = {
@@ -47,7 +47,7 @@ def some(rows=60):
 def test_a_preview_is_the_release_at_these_levels(rows, age, sex, k, limit):
     study = Study.of(table(rows), ATTRIBUTES)
     models = [KAnonymity(k), DistinctL("illness", 2)]
-    found = preview_node(study, [age, sex], models, Ola(limit, "gcp"))
+    found = Explorer.open(study, models, Ola(limit, "gcp")).at([age, sex])
     fixed = Ola(1.0, "gcp", levels={"age": age, "sex": sex})
     assert found.passes == (found.suppressed <= limit * len(rows) + 1e-9)
     if found.k is None:
@@ -92,10 +92,10 @@ def test_persons_and_their_limit():
     columns = [pa.array(column) for column in zip(*rows, strict=True)]
     study = Study.of(pa.table(columns, ["id", "age", "sex"]), {"age": "quasi", "sex": "quasi"}, person="id")
     models = [KAnonymity(2)]
-    found = preview_node(study, [0, 0], models, Ola(1 / 12, unit="persons"))
+    found = Explorer.open(study, models, Ola(1 / 12, unit="persons")).at([0, 0])
     assert (found.suppressed, found.passes) == (1, True)
-    assert not preview_node(study, [0, 0], models, Ola(0.05, unit="persons")).passes
-    assert preview_node(study, [0, 0], models, Ola(0.05, unit="records")).passes
+    assert not Explorer.open(study, models, Ola(0.05, unit="persons")).at([0, 0]).passes
+    assert Explorer.open(study, models, Ola(0.05, unit="records")).at([0, 0]).passes
 
 
 def test_a_population_is_linked_once():
@@ -113,18 +113,18 @@ def test_a_population_is_linked_once():
 
 def test_pseudonyms_are_shown_and_identifiers_are_not():
     study = Study.of(some().data, ATTRIBUTES | {"name": {"role": "direct", "keep": "pseudonym"}})
-    rows = preview_node(study, [2, 0], [KAnonymity(2)]).to_dict()["rows"]
+    rows = Explorer.open(study, [KAnonymity(2)]).at([2, 0]).to_dict()["rows"]
     assert len(rows) == 10
     assert all(len(row[0]) == 32 and "person" not in row[0] for row in rows)
-    assert "name" not in preview_node(some(), [2, 0], [KAnonymity(2)]).rows.column_names
+    assert "name" not in Explorer.open(some(), [KAnonymity(2)]).at([2, 0]).rows.column_names
 
 
 @pytest.mark.parametrize("levels", [[0], [0, 0, 0], [9, 0], [0, -1]])
 def test_levels_that_are_not_there(levels):
     with pytest.raises(OptionError, match=r"level"):
-        preview_node(some(), levels, [KAnonymity(2)])
+        Explorer.open(some(), [KAnonymity(2)]).at(levels)
 
 
 def test_it_has_a_chart():
-    spec = preview_node(some(), [1, 0], [KAnonymity(2)]).chart().to_dict()
+    spec = Explorer.open(some(), [KAnonymity(2)]).at([1, 0]).chart().to_dict()
     assert "Marginals" in str(spec["title"])

@@ -25,7 +25,7 @@ from veilmark.veil.onemany import OneMany
 from veilmark.veil.rmr import Rmr
 from veilmark.veil.sliced import Sliced
 from veilmark.veil.slicing import Slicing
-from veilmark.workbench.preview import preview_node
+from veilmark.workbench.preview import Explorer
 from veilmark.workbench.release import release
 
 ROWS = 120
@@ -103,7 +103,7 @@ def test_columns_that_only_new_data_have_are_left_out():
 
 
 def test_a_preview_shows_the_published_columns():
-    assert preview_node(study(), [1, 1], method=Ola(1.0, k=3)).rows.column_names == KEPT
+    assert Explorer.open(study(), method=Ola(1.0, k=3)).at([1, 1]).rows.column_names == KEPT
 
 
 @pytest.mark.parametrize("unnamed", ["leave-out", "other"])

@@ -212,13 +212,13 @@ class Story:
 
     def try_methods(self) -> dict[str, Any]:
         from veilmark.cli import show_compare
-        from veilmark.workbench.compare import Asked, compare_methods
+        from veilmark.workbench.compare import CompareRequest, compare_methods
 
         self.console.rule("Does another method have less loss or less risk?")
         chart = self.folder / "frontier.svg"
         drawn: list[str | Path] = ["--chart", chart] if self._draws() else []
         self._command("compare", self.weighted, "--methods", ",".join(METHODS), "--k", "5", *drawn)
-        found = compare_methods(self._study(), METHODS, Asked(5), chart=chart if drawn else None)
+        found = compare_methods(self._study(), METHODS, CompareRequest(5), chart=chart if drawn else None)
         show_compare.compared(found, self.console)
         return {"frontier": found.frontier(), "below_k": found.below_k}
 

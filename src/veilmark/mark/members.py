@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from veilmark.engines import sql
 from veilmark.engines.base import Table
 from veilmark.errors import OptionError
 from veilmark.messages import param
@@ -50,39 +51,15 @@ def recognize(source: Table, population: Table, identity: Sequence[str], quasi: 
     """Look for the source's persons; None where the source does not have the identity columns, or nobody's are filled in."""
     if not identity or not set(identity) <= set(source.columns):
         return None
-    dialect = source.engine.dialect
-    # Of values that the two hold as different types, nothing is said.
-    kinds = {c: source.columns[c] for c in quasi if source.columns[c] == population.columns[c]}
-    texts = [f"{text} AS i{i}" for i, text in enumerate(_texts(source, "t", identity))]
-    values = [f"{dialect.clean_of('t', c, kind)} AS c{i}" for i, (c, kind) in enumerate(kinds.items())]
-    own = ", ".join([*texts, *values])
-    filled = " AND ".join(f"i{i} IS NOT NULL" for i in range(len(identity)))
-    everybody = f"SELECT DISTINCT {', '.join(texts)} FROM {source.name} AS t"
-    (persons,) = _numbers(source, f"SELECT count(*) AS n FROM ({everybody}) AS s WHERE {filled}")
-    who = ", ".join(f"s.i{i}" for i in range(len(identity)))
-    same_person = " AND ".join(f"s.i{i} = p.i{i}" for i in range(len(identity)))
-    same_values = " AND ".join(dialect.same(f"s.c{i}", f"p.c{i}", kind) for i, kind in enumerate(kinds.values()))
-    # Named last, the source is what an engine holds in memory, and not the population.
-    there, alike = _numbers(
-        population,
-        "SELECT count(*) AS there, sum(alike) AS alike FROM "
-        f"(SELECT {who}, max(CASE WHEN {same_values or '1 = 1'} THEN 1 ELSE 0 END) AS alike "
-        f"FROM (SELECT {own} FROM {population.name} AS t) AS p "
-        f"JOIN (SELECT DISTINCT {own} FROM {source.name} AS t) AS s ON {same_person} GROUP BY {who}) AS found",
-    )
+    statements = sql.recognized(source, population, identity, quasi)
+    (persons,) = _numbers(source, statements[0])
+    there, alike = _numbers(population, statements[1])
     return Recognized(persons, there, there - alike) if persons else None
 
 
 def shared(population: Table, identity: Sequence[str]) -> tuple[int, int]:
     """How many records a population has, and how many of them have an identity that others have, too, or none."""
-    texts = ", ".join(f"{text} AS i{i}" for i, text in enumerate(_texts(population, "p", identity)))
-    who = ", ".join(f"i{i}" for i in range(len(identity)))
-    lacking = " OR ".join(f"i{i} IS NULL" for i in range(len(identity)))
-    statement = (
-        "SELECT sum(n) AS persons, sum(CASE WHEN n > 1 OR lacks > 0 THEN n ELSE 0 END) AS shared FROM "
-        f"(SELECT count(*) AS n, max(CASE WHEN {lacking} THEN 1 ELSE 0 END) AS lacks FROM "
-        f"(SELECT {texts} FROM {population.name} AS p) AS who GROUP BY {who}) AS counted"
-    )
+    statement = sql.shared_identities(population, identity)
     persons, alike = _numbers(population, statement)
     return persons, alike
 
@@ -103,10 +80,7 @@ def check_telling(population: Table, identity: Sequence[str]) -> None:
 
 def _values(table: Table, columns: Sequence[str]) -> int:
     """How many different values some columns have together."""
-    texts = ", ".join(f"{text} AS i{i}" for i, text in enumerate(_texts(table, "p", columns)))
-    (values,) = _numbers(
-        table, f"SELECT count(*) AS n FROM (SELECT DISTINCT {texts} FROM {table.name} AS p) AS different"
-    )
+    (values,) = _numbers(table, sql.different_values(table, columns))
     return values
 
 
@@ -128,12 +102,6 @@ def why_few(ground: Ground, k: int) -> str:
 
 def _numbers(table: Table, statement: str) -> list[int]:
     return [int(column[0].as_py() or 0) for column in table.query(statement).columns]
-
-
-def _texts(table: Table, alias: str, columns: Sequence[str]) -> list[str]:
-    """Columns as text, missing where they are empty."""
-    dialect = table.engine.dialect
-    return [f"NULLIF(CAST({alias}.{dialect.name(c)} AS {dialect.text_type}), '')" for c in columns]
 
 
 def _listed(columns: Sequence[str]) -> str:

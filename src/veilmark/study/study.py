@@ -421,9 +421,9 @@ class Study(Readable):
         all but fslip-paper. `chart` is a file for the frontier of risk and loss. The others are as for `attack`.
         """
         from veilmark.attack import ATTACKS
-        from veilmark.workbench.compare import USUAL, Asked, compare_methods
+        from veilmark.workbench.compare import USUAL, CompareRequest, compare_methods
 
-        asked = Asked(k, l, suppression, seed)
+        asked = CompareRequest(k, l, suppression, seed)
         return compare_methods(self, methods or USUAL, asked, attacks or ATTACKS, targets, known, chart)
 
     # Release.

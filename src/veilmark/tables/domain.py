@@ -72,7 +72,7 @@ class Domain:
     def codes_of(self, values: pa.Array) -> np.ndarray:
         """The code of each value, -1 where the domain lacks it.
 
-        A value that is written otherwise than in the domain is found by its `loose_text`, where that is unambiguous.
+        A value that is written in another way than in the domain is found by `loose_texts`, where that is unambiguous.
         """
         text = as_text(values)
         found = np.array(pc.index_in(text, value_set=self.text).fill_null(-1), dtype=np.int32)
@@ -91,11 +91,6 @@ class Domain:
     @cached_property
     def _loose_codes(self) -> np.ndarray:
         return np.asarray(pc.index_in(self._loose, value_set=_loose(self.text)), dtype=np.int32)
-
-
-def loose_text(text: str) -> str:
-    """A text as it is compared where writing may differ: 30.0 as 30, True as true, midnight as the day."""
-    return str(loose_texts(pa.array([text]))[0].as_py())
 
 
 def loose_texts(text: pa.Array) -> pa.Array:

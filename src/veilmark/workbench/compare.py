@@ -39,7 +39,7 @@ from veilmark.workbench.attack import check_attacks, persons_of_records
 
 
 @dataclass(frozen=True)
-class Asked:
+class CompareRequest:
     """What every method is asked for, as far as it knows of it; without `l` each takes its own."""
 
     k: int = K
@@ -56,17 +56,17 @@ class Asked:
             raise OptionError(f"The suppression limit is a share of the persons, 0 to 1, not {self.suppress:g}.")
 
 
-def _fslip(asked: Asked, **more: Any) -> FSlip:
+def _fslip(asked: CompareRequest, **more: Any) -> FSlip:
     return FSlip(asked.k, 2 if asked.l is None else asked.l, seed=asked.seed, **more)
 
 
-def _whole_l(asked: Asked) -> int:
+def _whole_l(asked: CompareRequest) -> int:
     if asked.l is not None and asked.l != int(asked.l):
         raise OptionError(f"This method counts sets, so that l must be a whole number, not {asked.l:g}.")
     return 2 if asked.l is None else int(asked.l)
 
 
-METHODS: Mapping[str, Callable[[Asked], Any]] = {
+METHODS: Mapping[str, Callable[[CompareRequest], Any]] = {
     "ola": lambda asked: Generalization(asked.k, asked.l, Ola(asked.suppress), asked.seed),
     "mondrian": lambda asked: Generalization(asked.k, asked.l, Mondrian(), asked.seed),
     "fslip": _fslip,
@@ -150,7 +150,7 @@ class Compared(Charted):
     source: str
     persons: int
     records: int
-    asked: Asked
+    asked: CompareRequest
     methods: Mapping[str, Tried]
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Usual methods that were not tried because the study does not allow them, each with the reason."""
@@ -225,7 +225,7 @@ def _beats(one: Tried, other: Tried) -> bool:
 def compare_methods(
     study: Study,
     methods: Sequence[str] = USUAL,
-    asked: Asked | None = None,
+    asked: CompareRequest | None = None,
     attacks: Sequence[str] = ATTACKS,
     targets: int = TARGETS,
     known: int = KNOWN,
@@ -237,7 +237,7 @@ def compare_methods(
     that cannot do what is asked is told of, with its reason; if none can, that is an error. `chart` is a file to draw the
     frontier of risk and loss to.
     """
-    asked = asked or Asked()
+    asked = asked or CompareRequest()
     _check(study, methods, attacks, targets, known)
     if chart is not None:
         charts.check_path(Path(chart))
@@ -303,7 +303,7 @@ class _Trial:
     known: int
     seed: int
 
-    def run(self, name: str, asked: Asked) -> Tried:
+    def run(self, name: str, asked: CompareRequest) -> Tried:
         with step(f"Anonymizing: {name}"):
             start = time.perf_counter()
             try:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilmark import sample
-from veilmark.engines.duckdb import DuckDB
+from veilmark.engines.duckdb import DuckDB, DuckTable
 from veilmark.engines.files import find_files, first_rows, is_parquet
-from veilmark.errors import OptionError, VeilmarkWarning, did_you_mean, is_address
+from veilmark.errors import OptionError, StudyError, VeilmarkWarning, did_you_mean, is_address
 from veilmark.hierarchy import Levels, resolve, write_arx
 from veilmark.messages import command, param
 from veilmark.output import refuse_inputs, write_table, write_text
@@ -143,3 +143,14 @@ def hierarchy(study: Study, column: str, output: str | os.PathLike[str] | None =
     if output is not None:
         write_arx(levels, output)
     return levels
+
+
+def guess_again(study: Study) -> list[Guess]:
+    """Guess what the columns of a study's source are; the study itself stays as it is."""
+    from veilmark.guess import guess_columns
+
+    with engine_of(study) as engine:
+        table = open_source(engine, study)
+        if not isinstance(table, DuckTable):
+            raise StudyError(f"The columns of {study.label} cannot be read: only files can. Choose the roles yourself.")
+        return guess_columns(table)

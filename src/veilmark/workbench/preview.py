@@ -143,17 +143,6 @@ class Explorer:
             return pq.read_table(path).slice(0, ROWS)
 
 
-def preview_node(
-    study: Study,
-    levels: Sequence[int],
-    models: Sequence[PrivacyModel] = (),
-    method: Ola | None = None,
-    population: Any = None,
-) -> NodePreview:
-    """What OLA's release would be at given levels, one for each quasi-identifier, in their order."""
-    return Explorer.open(study, models, method, population).at(levels)
-
-
 def view_marginals(study: Study, recoding: Recoding) -> UtilityView:
     """The quasi-identifiers and sensitive attributes of the study's source, before and after a recoding."""
     with engine_of(study) as engine:

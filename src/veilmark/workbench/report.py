@@ -55,7 +55,7 @@ from veilmark.utility.view import UtilityView
 from veilmark.veil.anonymize import read_release
 from veilmark.veil.generalized import Generalized, generalized_by_labels
 from veilmark.veil.sliced import Sliced, is_folder_of_tables, is_gid
-from veilmark.veil.verify import FAULTS, Found, verify
+from veilmark.veil.verify import FAULTS, WorstClass, verify
 from veilmark.workbench import ledger as verbs
 from veilmark.workbench.anonymize import written_columns
 from veilmark.workbench.attack import Attacked, attack, check_attacks
@@ -463,7 +463,7 @@ def _copy(study: Study, folder: Path, release: Release, name: str) -> CopyCheck:
     return CopyCheck(name, who, "as published", found.records, found.classes, found.k, promises, unnamed)
 
 
-def _promise(found: Found) -> Promise:
+def _promise(found: WorstClass) -> Promise:
     """Whether a copy keeps a limit. Its t may be a little over: marks move the table that its classes are compared with."""
     limit, worst = found.limit, found.worst
     shown = found.to_dict()["found"]

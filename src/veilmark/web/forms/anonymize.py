@@ -65,7 +65,7 @@ TAKES: dict[str, tuple[str, ...]] = {
 """What belongs to each method, beside the format."""
 
 
-class Asked(BaseModel):
+class AnonymizeForm(BaseModel):
     """A method, what the release must meet, and the method's own settings. What belongs to another method is refused."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
@@ -114,7 +114,7 @@ class Asked(BaseModel):
 # --- for the workbench -----------------------------------------------------------------------------------------
 
 
-def check(workspace: Workspace, study: Study, asked: Asked) -> None:
+def check(workspace: Workspace, study: Study, asked: AnonymizeForm) -> None:
     """What can be told to be wrong before any work."""
     beyond = [name for name in asked.given() if name not in ("method", "format", *TAKES[asked.method])]
     if beyond:
@@ -138,7 +138,7 @@ def check(workspace: Workspace, study: Study, asked: Asked) -> None:
         method(asked)
 
 
-def _check_population(workspace: Workspace, asked: Asked) -> None:
+def _check_population(workspace: Workspace, asked: AnonymizeForm) -> None:
     compared = asked.k_map is not None or asked.presence is not None
     if compared and asked.population is None:
         raise OptionError("k-map and δ-presence compare the release with a population. Choose its table.")
@@ -148,7 +148,7 @@ def _check_population(workspace: Workspace, asked: Asked) -> None:
             raise OptionError("A population is chosen, but nothing compares with it. Give k-map or δ-presence.")
 
 
-def models(study: Study, asked: Asked) -> list[PrivacyModel]:
+def models(study: Study, asked: AnonymizeForm) -> list[PrivacyModel]:
     """What every class of the release must meet."""
     from veilmark.workbench.anonymize import Limits, models_of
 
@@ -156,7 +156,7 @@ def models(study: Study, asked: Asked) -> list[PrivacyModel]:
     return models_of(study, Limits(**taken))
 
 
-def method(asked: Asked) -> Method:
+def method(asked: AnonymizeForm) -> Method:
     """A method of records."""
     from veilmark.veil.anonymize import Microaggregation
     from veilmark.veil.mondrian import Mondrian
@@ -166,7 +166,7 @@ def method(asked: Asked) -> Method:
     return Microaggregation(asked.gamma) if asked.method == "microaggregate" else ola(asked)
 
 
-def ola(asked: Asked) -> Ola:
+def ola(asked: AnonymizeForm) -> Ola:
     """OLA as asked."""
     from veilmark.veil.ola import Ola
 
@@ -174,7 +174,7 @@ def ola(asked: Asked) -> Ola:
     return Ola(asked.suppress, asked.loss, asked.weights, levels, asked.seconds, unit=asked.suppress_unit)
 
 
-def persons_method(asked: Asked) -> PersonsMethod:
+def persons_method(asked: AnonymizeForm) -> PersonsMethod:
     """A method of persons, with its own defaults where nothing is given."""
     from veilmark.veil.anatomy import Anatomy
     from veilmark.veil.fslip import FSlip
@@ -202,7 +202,7 @@ def _whole(number: float) -> int:
     return int(number)
 
 
-def title(study: str, asked: Asked) -> str:
+def title(study: str, asked: AnonymizeForm) -> str:
     """What a job is called."""
     k = f", k = {asked.k}" if asked.k is not None and "k" in TAKES[asked.method] else ""
     return f"Anonymize {study} by {METHODS[asked.method][0]}{k}"
@@ -215,7 +215,7 @@ _NUMBERS = ("k", "c", "k_map", "seconds", "gamma", "slice_l", "m", "merge")
 _WORDS = ("method", "l_kind", "beta_kind", "population", "suppress_unit", "loss", "preset", "link", "format")
 
 
-def to_fields(asked: Asked) -> dict[str, str]:
+def to_fields(asked: AnonymizeForm) -> dict[str, str]:
     """The fields of the form: one for each setting, `l:COLUMN` and so on for those by column."""
     fields = {name: _shown(getattr(asked, name)) for name in (*_NUMBERS, *_WORDS)}
     fields |= {f"{name}:{column}": _shown(v) for name in _BY_COLUMN for column, v in getattr(asked, name).items()}
@@ -235,7 +235,7 @@ def _shown(value: Any) -> str:
     return "" if value is None else f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
-def from_fields(fields: Mapping[str, str]) -> Asked:
+def from_fields(fields: Mapping[str, str]) -> AnonymizeForm:
     """What a form asks for. Fields of other methods than the chosen one are left aside; empty ones are not given."""
     chosen = fields.get("method", "ola")
     takes = {"method", "format", *TAKES.get(chosen, ())}
@@ -247,7 +247,7 @@ def from_fields(fields: Mapping[str, str]) -> Asked:
         columns = {key.partition(":")[2]: text for key, text in fields.items() if key.startswith(f"{name}:") and text}
         given |= {name: {c: read_number(text, f"{name} of {c}") for c, text in columns.items()}} if columns else {}
     given |= _more(fields)
-    return checked(Asked, {name: value for name, value in given.items() if name in takes})
+    return checked(AnonymizeForm, {name: value for name, value in given.items() if name in takes})
 
 
 def checked(kind: type[Model], given: Mapping[str, Any]) -> Model:
@@ -301,7 +301,7 @@ def read_number(text: str, what: str) -> int | float:
 # --- what was asked last ---------------------------------------------------------------------------------------
 
 
-def keep_asked(workspace: Workspace, study: str, asked: Asked) -> None:
+def keep_asked(workspace: Workspace, study: str, asked: AnonymizeForm) -> None:
     """Remember for the study's form what was asked last."""
     folder = workspace.private / "asked"
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -310,9 +310,11 @@ def keep_asked(workspace: Workspace, study: str, asked: Asked) -> None:
     target.with_suffix(".new").replace(target)
 
 
-def last_asked(workspace: Workspace, study: str) -> Asked:
+def last_asked(workspace: Workspace, study: str) -> AnonymizeForm:
     """What was asked last of the study, else what is asked by itself."""
     try:
-        return Asked.model_validate_json((workspace.private / "asked" / f"{study}.json").read_text(encoding="utf-8"))
+        return AnonymizeForm.model_validate_json(
+            (workspace.private / "asked" / f"{study}.json").read_text(encoding="utf-8")
+        )
     except (OSError, ValueError):
-        return Asked()
+        return AnonymizeForm()

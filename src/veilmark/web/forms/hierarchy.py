@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel, ValidationError
 
-from veilmark.engines.files import find_files
 from veilmark.errors import HierarchyError
 from veilmark.hierarchy import Levels, resolve
 from veilmark.hierarchy.spec import UNITS, parse_spec
-from veilmark.study.spec import Attribute
 from veilmark.study.study import Study
-from veilmark.tables.cells import Cells
+from veilmark.workbench.values import values_of
 
 KINDS = {
     "none": "Value, then *",
@@ -32,10 +28,6 @@ KINDS = {
 }
 EXAMPLES, ROWS = 8, 12
 MOST_LINES = 2_000
-MOST_KEPT = 8
-
-_counted: dict[tuple[object, ...], Cells] = {}
-"""The values of the columns that were looked at last, so that each change in the form need not read the table again."""
 
 
 class Group(BaseModel):
@@ -223,42 +215,3 @@ def _rows(levels: Levels) -> list[list[str | None]]:
     )
     columns = [levels.of_values(level).take(chosen).to_pylist() for level in range(levels.height + 1)]
     return [list(row) for row in zip(*columns, strict=True)]
-
-
-def values_of(study: Study, column: str, missing: Sequence[str] = ()) -> Cells:
-    """The values of a column of the study's source, and how many records have each."""
-    key = (str(study.folder), repr(study.spec.source), _stamp(study), column, tuple(missing))
-    found = _counted.get(key)
-    if found is None:
-        found = _count(study, column, missing)
-        while len(_counted) >= MOST_KEPT:
-            _counted.pop(next(iter(_counted)), None)
-        _counted[key] = found
-    return found
-
-
-def _stamp(study: Study) -> object:
-    """What changes when the source does; of a database that is not known, so it is asked again after a minute."""
-    path = study.source()[0]
-    if not isinstance(path, str):
-        return time.monotonic() // 60
-    return tuple((str(f), f.stat().st_mtime_ns, f.stat().st_size) for f in find_files(path))
-
-
-def _count(study: Study, column: str, missing: Sequence[str]) -> Cells:
-    from veilmark.study.opening import engine_of, open_source
-
-    attribute = Attribute(role="other", missing=list(missing) or None)
-    spec = study.spec.model_copy(update={"attributes": {column: attribute}, "person": None})
-    bare = replace(study, spec=spec)
-    with engine_of(bare) as engine:
-        return open_source(engine, bare).group([column])
-
-
-def frequent_values(study: Study, column: str, most: int) -> tuple[list[tuple[str, int]], int]:
-    """The commonest values with their records, and how many different ones there are; missing is the empty text."""
-    cells = values_of(study, column)
-    order = np.argsort(-cells.records, kind="stable")[:most]
-    texts = cells.domains[0].text
-    listed = [(texts[int(cells.codes[0, i])].as_py() or "", int(cells.records[i])) for i in order]
-    return listed, len(cells.domains[0])

@@ -41,7 +41,7 @@ class Recipient(BaseModel):
     consent: Text | None = None
 
 
-class Asked(BaseModel):
+class ReleaseForm(BaseModel):
     """All that a release is asked for; the fields are the options of `veilmark release`."""
 
     recipients: Annotated[list[Recipient], Field(max_length=10_000)] = []
@@ -67,7 +67,7 @@ class Asked(BaseModel):
 # --- forms -----------------------------------------------------------------------------------------------------
 
 
-def to_form(asked: Asked) -> dict[str, Any]:
+def to_form(asked: ReleaseForm) -> dict[str, Any]:
     """What the form shows."""
     elsewhere = {"recipients", "decoys", "levels", "l", "t", "risk", "covers", "collusion", "most_lost"}
     fields: dict[str, Any] = asked.model_dump(exclude=elsewhere)
@@ -89,7 +89,7 @@ def to_form(asked: Asked) -> dict[str, Any]:
     }
 
 
-def from_form(form: FormData) -> Asked:
+def from_form(form: FormData) -> ReleaseForm:
     """What the form asks for."""
     given = {key: str(value).strip() for key, value in form.items()}
     content = {
@@ -117,7 +117,7 @@ def from_form(form: FormData) -> Asked:
     if content["method"] == "mondrian":
         content |= {"suppress": 0.0, "levels": {}}
     try:
-        return Asked.model_validate(content)
+        return ReleaseForm.model_validate(content)
     except ValidationError as problem:
         first = problem.errors()[0]
         field = str(first["loc"][0]).replace("_", " ")
@@ -174,15 +174,15 @@ def draft_file(workspace: Workspace, study: str) -> Path:
     return workspace.private / "drafts" / f"{study}.json"
 
 
-def kept_draft(workspace: Workspace, study: str) -> Asked | None:
+def kept_draft(workspace: Workspace, study: str) -> ReleaseForm | None:
     """What was asked for last; a draft that cannot be read is none."""
     try:
-        return Asked.model_validate_json(draft_file(workspace, study).read_text(encoding="utf-8"))
+        return ReleaseForm.model_validate_json(draft_file(workspace, study).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
 
 
-def keep_draft(workspace: Workspace, study: str, asked: Asked) -> None:
+def keep_draft(workspace: Workspace, study: str, asked: ReleaseForm) -> None:
     file = draft_file(workspace, study)
     file.parent.mkdir(exist_ok=True, mode=0o700)
     write_text(file, asked.model_dump_json(indent=1))
@@ -239,7 +239,7 @@ def _source(study: Study) -> Path | None:
 # --- the jobs --------------------------------------------------------------------------------------------------
 
 
-def release_job(workspace: Workspace, study: Study, asked: Asked) -> ReleaseRequest:
+def release_job(workspace: Workspace, study: Study, asked: ReleaseForm) -> ReleaseRequest:
     """What the workbench is to do. All that can be refused without looking at the data is refused."""
     from veilmark.mark.marking import Marking
     from veilmark.mark.request import ReleaseRequest, Terms
@@ -296,7 +296,7 @@ def plan_copies(workspace: Workspace, study: str, asked: dict[str, Any]) -> dict
     """What the copies would cost; a job. Nothing is written."""
     from veilmark.workbench.release import release
 
-    opened, wanted = workspace.study(study), Asked(**asked)
+    opened, wanted = workspace.study(study), ReleaseForm(**asked)
     if wanted.seed is None:  # So that what changes from one plan to the next is what was asked, not what was drawn.
         wanted = wanted.model_copy(update={"seed": 0})
     return release(opened, release_job(workspace, opened, wanted), dry_run=True).to_dict()
@@ -307,7 +307,7 @@ def make_copies(workspace: Workspace, study: str, asked: dict[str, Any]) -> dict
     from veilmark.workbench.release import release
 
     opened = workspace.study(study)
-    job = release_job(workspace, opened, Asked(**asked))
+    job = release_job(workspace, opened, ReleaseForm(**asked))
     target = workspace.new_output("releases", f"{study}-{datetime.now(UTC):%Y-%m-%d-%H%M%S}")
     found = release(opened, job, workspace.ledger, workspace.key, target).to_dict()
     copies = [{**copy, "file": workspace.relative(Path(copy["file"]))} for copy in found["recipients"]]

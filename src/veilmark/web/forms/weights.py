@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import yaml
@@ -26,11 +26,13 @@ from veilmark.score import ahp, datamodel
 from veilmark.score.weights import KINDS, WeightTable, read_weights
 from veilmark.scratch import Scratch
 from veilmark.study.study import Study
-from veilmark.tables.domain import Domain
-from veilmark.web.forms.hierarchy import values_of
 from veilmark.web.forms.study import attributes_of, save_study
 from veilmark.web.workspace import Workspace, slug
+from veilmark.workbench.values import values_of
 from veilmark.yamlfile import read_yaml
+
+if TYPE_CHECKING:
+    from veilmark.tables.domain import Domain
 
 FOLDER = "weights"
 MOST = 9

@@ -132,9 +132,9 @@ def _asked(here: Here, methods: Sequence[str]) -> CompareAsked:
 
 def compare_source(workspace: Workspace, study: str, asked: dict[str, Any]) -> Outcome:
     """Loss, time and risk of several methods; a job."""
-    from veilmark.workbench.compare import Asked, compare_methods
+    from veilmark.workbench.compare import CompareRequest, compare_methods
 
     wanted = CompareAsked(**asked)
-    terms = Asked(wanted.k, wanted.l, wanted.suppress)
+    terms = CompareRequest(wanted.k, wanted.l, wanted.suppress)
     found = compare_methods(workspace.study(study), list(dict.fromkeys(wanted.methods)), terms, targets=wanted.targets)
     return Outcome({**found.to_dict(), "given": asked}, {"Risk and loss of the methods": found.chart()})

@@ -38,7 +38,7 @@ OF = {
 }
 
 
-class Asked(BaseModel):
+class ScoreForm(BaseModel):
     """What to score: a table of the workspace, by default the whole source. `x` is 1 or larger, or `inf`."""
 
     published: Text | None = None
@@ -48,7 +48,7 @@ class Asked(BaseModel):
     skip_unknown: bool = False
 
 
-class AskedRanking(BaseModel):
+class RankingForm(BaseModel):
     """Candidate tables to compare; weights are moved `draws` times by up to `spread`, to see whether the order stays."""
 
     tables: list[Text] = Field(min_length=2, max_length=50)
@@ -82,7 +82,7 @@ class Stored(BaseModel):
 
 @router.get("/studies/{name}/score")
 def page(here: Analyst, name: str) -> Response:
-    return _page(here, name, Asked().model_dump())
+    return _page(here, name, ScoreForm().model_dump())
 
 
 def _page(here: Here, name: str, fields: Mapping[str, Any], status: int = 200, **more: Any) -> Response:
@@ -138,13 +138,15 @@ def start_by_form(here: Analyst, name: str) -> Response:
         if fields["normalize"] not in OF:
             raise OptionError(f"Choose what 100 % stands for: {', '.join(OF.values())}.")
         number_from(str(fields["x"]))
-        return here.watch(start(here, name, Asked.model_validate({**fields, "published": fields["published"] or None})))
+        return here.watch(
+            start(here, name, ScoreForm.model_validate({**fields, "published": fields["published"] or None}))
+        )
     except VeilmarkError as error:
         return _page(here, name, fields, 400, problem=here.workspace.plain(error))
 
 
 @router.post("/api/studies/{name}/score", status_code=202)
-def start(here: Analyst, name: str, asked: Asked) -> Job:
+def start(here: Analyst, name: str, asked: ScoreForm) -> Job:
     """Score a table, as a job."""
     number_from(asked.x)
     study = here.study(name)
@@ -236,7 +238,7 @@ def rank_by_form(here: Analyst, name: str) -> Response:
         if not 2 <= len(chosen) <= 50:
             raise OptionError(f"Tick 2 to 50 tables to compare, not {len(chosen)}.")
         number_from(str(fields["x"]))
-        asked = AskedRanking.model_validate({**fields, "tables": chosen, "spread": _spread(str(fields["spread"]))})
+        asked = RankingForm.model_validate({**fields, "tables": chosen, "spread": _spread(str(fields["spread"]))})
         return here.watch(rank(here, name, asked))
     except VeilmarkError as error:
         return _compare_page(here, name, 400, chosen, fields=fields, problem=here.workspace.plain(error))
@@ -253,7 +255,7 @@ def _spread(text: str) -> float:
 
 
 @router.post("/api/studies/{name}/score/compare", status_code=202)
-def rank(here: Analyst, name: str, asked: AskedRanking) -> Job:
+def rank(here: Analyst, name: str, asked: RankingForm) -> Job:
     """Rank candidate tables, as a job."""
     number_from(asked.x)
     study = here.study(name)

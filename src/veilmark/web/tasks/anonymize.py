@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from veilmark.study.study import Study
 from veilmark.web.forms import anonymize as anonymizing
-from veilmark.web.forms.anonymize import Asked
+from veilmark.web.forms.anonymize import AnonymizeForm
 from veilmark.web.tasks.work import Outcome
 from veilmark.web.workspace import Workspace
 
@@ -35,7 +35,7 @@ def anonymize_source(
 
     `node` are the levels that somebody chose in the lattice of another job.
     """
-    wanted = Asked(**asked)
+    wanted = AnonymizeForm(**asked)
     opened = workspace.study(study)
     called = f"{study}-{wanted.method}"
     if wanted.of_persons:
@@ -71,7 +71,7 @@ def _rules(release: Path) -> Path:
     return release.with_name(f"{release.stem}.recoding.json")
 
 
-def _of_records(workspace: Workspace, study: Study, asked: Asked, target: Path) -> Outcome:
+def _of_records(workspace: Workspace, study: Study, asked: AnonymizeForm, target: Path) -> Outcome:
     from veilmark.report.class_charts import class_sizes
     from veilmark.report.utility_charts import marginals
     from veilmark.workbench.anonymize import anonymize
@@ -124,7 +124,7 @@ def _examples(made: Anonymized) -> dict[str, list[str]]:
     return {name: [str(v) for v in of.unique().to_pylist() if v is not None][:EXAMPLES] for name, of in pairs}
 
 
-def _of_persons(workspace: Workspace, study: Study, asked: Asked, target: Path) -> Outcome:
+def _of_persons(workspace: Workspace, study: Study, asked: AnonymizeForm, target: Path) -> Outcome:
     from veilmark.workbench.anonymize_persons import anonymize_persons
 
     made = anonymize_persons(study, anonymizing.persons_method(asked), target, asked.format)

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, RootModel, ValidationError
 
-from veilmark.errors import StudyError
 from veilmark.output import write_text
-from veilmark.study.study import Study
 from veilmark.web.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -27,21 +25,6 @@ class GuessView(BaseModel):
 
 class _Kept(RootModel[dict[str, GuessView]]):
     pass
-
-
-def guesses_of(study: Study) -> list[Guess]:
-    """Guess what the columns of a study's source are; the study itself stays as it is."""
-    from veilmark.engines.duckdb import DuckTable
-    from veilmark.guess import guess_columns
-    from veilmark.study.opening import engine_of, open_source
-
-    with engine_of(study) as engine:
-        table = open_source(engine, study)
-        if not isinstance(table, DuckTable):
-            raise StudyError(
-                f"The columns of {study.label} cannot be looked at: only files can. Choose the roles yourself."
-            )
-        return guess_columns(table)
 
 
 def keep_guesses(workspace: Workspace, study: str, guesses: Iterable[Guess]) -> None:

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from veilmark.study.study import Study
 from veilmark.web.forms import anonymize as anonymizing
-from veilmark.web.forms.anonymize import Asked
+from veilmark.web.forms.anonymize import AnonymizeForm
 from veilmark.web.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class NodeView(BaseModel):
     chart: dict[str, Any]
 
 
-def preview(workspace: Workspace, study: str, job: str, asked: Asked, levels: Sequence[int]) -> NodeView:
+def preview(workspace: Workspace, study: str, job: str, asked: AnonymizeForm, levels: Sequence[int]) -> NodeView:
     """What the release that was asked for would be at other levels."""
     found = _explorer(workspace, study, asked).at(levels)
     shown = found.to_dict()
@@ -53,7 +53,7 @@ _MOST_OPENED = 2
 _OPENING = threading.Lock()
 
 
-def _explorer(workspace: Workspace, name: str, asked: Asked) -> Explorer:
+def _explorer(workspace: Workspace, name: str, asked: AnonymizeForm) -> Explorer:
     """The study's classes in memory, so that a click need not read the source again; the last two are kept."""
     from veilmark.workbench.preview import Explorer
 
@@ -71,7 +71,7 @@ def _explorer(workspace: Workspace, name: str, asked: Asked) -> Explorer:
     return found
 
 
-def _key(workspace: Workspace, name: str, study: Study, asked: Asked) -> tuple[Any, ...]:
+def _key(workspace: Workspace, name: str, study: Study, asked: AnonymizeForm) -> tuple[Any, ...]:
     """What an explorer depends on. A source that is no plain file is read again every time."""
     files = [workspace.study_file(name)]
     source = study.source()[0]

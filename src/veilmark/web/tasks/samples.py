@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 
 from veilmark.output import write_table
 from veilmark.study.study import Study
-from veilmark.web.tasks.guesses import guesses_of, keep_guesses
+from veilmark.web.tasks.guesses import keep_guesses
 from veilmark.web.workspace import Workspace
-from veilmark.workbench.init import init, make_sample
+from veilmark.workbench.init import guess_again, init, make_sample
 from veilmark.workbench.score import with_weights
 
 PATIENTS, VOTERS, MEMBERS = 5_000, 130_000, 6_500
@@ -60,7 +60,7 @@ def _register(workspace: Workspace, name: str, seed: int) -> Study:
     make_sample("voters", people, VOTERS, seed)
     write_table(_members(pq.read_table(people), seed), data)
     study = Study.of(data, REGISTER)
-    keep_guesses(workspace, name, guesses_of(study))
+    keep_guesses(workspace, name, guess_again(study))
     return study
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import math
 import secrets
 import signal
 import threading
@@ -22,6 +21,7 @@ from pydantic import BaseModel
 from veilmark import progress
 from veilmark.errors import VeilmarkError, VeilmarkWarning
 from veilmark.messages import spell_all, template_of
+from veilmark.output import finite
 from veilmark.progress import Poll
 from veilmark.web.spelling import FIELDS
 from veilmark.web.workspace import NotFoundError, Workspace
@@ -72,7 +72,7 @@ def _ending(
             found = work(Workspace(workspace), **given)
             outcome = found if isinstance(found, Outcome) else Outcome(found)
             charts = _draw_all(folder, outcome.charts)
-        text = json.dumps(_finite(spell_all(outcome.result, FIELDS)), ensure_ascii=False, allow_nan=False, default=str)
+        text = json.dumps(finite(spell_all(outcome.result, FIELDS)), ensure_ascii=False, allow_nan=False, default=str)
         (folder / "result.json").write_text(text, encoding="utf-8")
         return {"end": "done", "charts": [chart.model_dump() for chart in charts]}
     except KeyboardInterrupt:
@@ -106,18 +106,9 @@ def _draw(folder: Path, number: int, title: str, chart: Any) -> Chart:
 
     spec = chart.to_dict() if hasattr(chart, "to_dict") else chart
     name = f"chart-{number}"
-    (folder / f"{name}.json").write_text(json.dumps(_finite(spec), ensure_ascii=False), encoding="utf-8")
+    (folder / f"{name}.json").write_text(json.dumps(finite(spec), ensure_ascii=False), encoding="utf-8")
     (folder / f"{name}.svg").write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
     return Chart(name=name, title=title)
-
-
-def _finite(value: Any) -> Any:
-    """What is not a number is null, as on the command line."""
-    if isinstance(value, Mapping):
-        return {str(key): _finite(v) for key, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class _Teller:
