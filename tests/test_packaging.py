@@ -16,7 +16,7 @@ import pytest
 
 import veilmark
 from veilmark import Study, StudyError
-from veilmark.study.study import spec as studyfile
+from veilmark.study import spec as studyfile
 
 ROOT = Path(__file__).parents[1]
 COMMAND = str(Path(sys.executable).with_name("veilmark"))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import glob
-import math
 import os
 import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from itertools import chain
@@ -203,12 +202,3 @@ def _same(one: Path, other: str) -> bool:
         return os.path.samefile(one, other)
     except (OSError, ValueError):
         return False
-
-
-def finite(value: Any) -> Any:
-    """A value as JSON has a form for it: lists for tuples, null for what is not a number."""
-    if isinstance(value, Mapping):
-        return {str(name): finite(of) for name, of in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(of) for of in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -157,3 +157,12 @@ def probability(p: float) -> str:
         return f"{p:g}"
     unit = 10.0 ** (math.floor(math.log10(p)) - 1)
     return f"{min(math.ceil(p / unit - 1e-6) * unit, 1.0):.2g}"
+
+
+def finite(value: Any) -> Any:
+    """A value as JSON has a form for it: lists for tuples, null for what is not a number."""
+    if isinstance(value, Mapping):
+        return {str(name): finite(of) for name, of in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(of) for of in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

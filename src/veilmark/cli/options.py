@@ -13,7 +13,7 @@ from veilmark.cli.numbers import typed_share
 from veilmark.cli.spelling import OPTIONS
 from veilmark.errors import OptionError, VeilmarkWarning
 from veilmark.messages import spell_all
-from veilmark.output import finite
+from veilmark.readable import finite
 
 T = TypeVar("T")
 

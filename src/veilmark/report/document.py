@@ -19,10 +19,9 @@ from veilmark.attack import RULE, verdict
 from veilmark.errors import VeilmarkError
 from veilmark.ledger import Release, Verification
 from veilmark.messages import PLAIN, said_by, spell_all
-from veilmark.output import finite
 from veilmark.privacy.measures import Measures
 from veilmark.privacy.require import Requirement
-from veilmark.readable import Readable
+from veilmark.readable import Readable, finite
 from veilmark.report import attack_chart, charts, score_charts, utility_charts
 from veilmark.score.scores import ScoreResult
 from veilmark.study.study import Study

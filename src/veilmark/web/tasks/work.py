@@ -21,8 +21,8 @@ from pydantic import BaseModel
 from veilmark import progress
 from veilmark.errors import VeilmarkError, VeilmarkWarning
 from veilmark.messages import spell_all, template_of
-from veilmark.output import finite
 from veilmark.progress import Poll
+from veilmark.readable import finite
 from veilmark.web.spelling import FIELDS
 from veilmark.web.workspace import NotFoundError, Workspace
 
