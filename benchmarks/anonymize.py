@@ -55,16 +55,16 @@ def by_mondrian(path: str) -> Callable[[], object]:
 
 
 def _anonymize(path: str, k: int, method: object) -> Callable[[], object]:
-    from veilmark import workbench
     from veilmark.privacy.models import KAnonymity
-    from veilmark.study import Settings, Study
+    from veilmark.study.study import Settings, Study
+    from veilmark.workbench.anonymize import anonymize
 
     roles = {name: {"role": "quasi", "hierarchy": HIERARCHIES.get(name)} for name in QUASI}
     study = Study.of(path, roles, settings=Settings(threads=2))
     target = Path(tempfile.mkdtemp()) / f"release{Path(path).suffix}"
 
     def run() -> None:
-        workbench.anonymize(study, [KAnonymity(k)], target, method)  # type: ignore[arg-type]
+        anonymize(study, [KAnonymity(k)], target, method)  # type: ignore[arg-type]
         target.unlink()
 
     return run

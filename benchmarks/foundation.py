@@ -19,8 +19,8 @@ def bare_group_by(path: str, columns: Sequence[str]) -> Callable[[], object]:
 
 
 def class_table(path: str, columns: Sequence[str]) -> Callable[[], object]:
-    from veilmark.classes import ClassTable
     from veilmark.engines.duckdb import DuckDB
+    from veilmark.tables.classes import ClassTable
 
     return lambda: ClassTable.build(DuckDB(threads=2).open(path), columns)
 
@@ -29,13 +29,13 @@ def measure(path: str, columns: Sequence[str]) -> Callable[[], object]:
     import scipy.optimize
     import scipy.stats  # noqa: F401
 
-    from veilmark import workbench
-    from veilmark.study import Settings, Study
+    from veilmark.study.study import Settings, Study
+    from veilmark.workbench.measure import measure as run_measure
 
     *quasi, sensitive = columns
     roles = {**dict.fromkeys(quasi, "quasi"), sensitive: "sensitive"}
     study = Study.of(path, roles, settings=Settings(threads=2))
-    return lambda: workbench.measure(study)
+    return lambda: run_measure(study)
 
 
 def run(rows: int) -> list[Comparison]:

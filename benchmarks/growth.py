@@ -66,9 +66,9 @@ def _by_attributes() -> Growth:
 
 
 def _partition(table: Any, specs: dict[str, Any], k: int) -> None:
-    from veilmark.classes import ClassTable
     from veilmark.hierarchy import IntervalSpec, parse_spec, resolve
     from veilmark.privacy.models import KAnonymity
+    from veilmark.tables.classes import ClassTable
     from veilmark.veil import mondrian
     from veilmark.veil.mondrian import Mondrian
 

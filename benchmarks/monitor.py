@@ -60,8 +60,8 @@ def _line(user: str, i: int, records: list[dict[str, object]], by: str) -> str:
 
 
 def watch(path: str, log: str, key: str | None) -> Callable[[], object]:
-    from veilmark.score.monitor import Monitor, read_log
-    from veilmark.study import Settings, Study
+    from veilmark.services.monitor import Monitor, read_log
+    from veilmark.study.study import Settings, Study
 
     sensitive = {name: {"role": "sensitive", "weights": {"default": 0.1}} for name in COLUMNS[len(QUASI) :]}
     study = Study.of(path, {**dict.fromkeys(QUASI, "quasi"), **sensitive}, settings=Settings(threads=2))

@@ -23,13 +23,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from veilmark import Study, workbench
+from veilmark import Study
 from veilmark.attack.crosscopy import Scope, tell
 from veilmark.mark import telling
 from veilmark.mark.marking import Marking
+from veilmark.mark.request import ReleaseRequest
 from veilmark.sample import voters
 from veilmark.veil.ola import Ola
+from veilmark.workbench import ledger as ledger_verbs
 from veilmark.workbench.crosscopy import cross_copy
+from veilmark.workbench.release import release
 
 NAMES = tuple(f"recipient {i}" for i in range(10))
 SHUFFLES = 3
@@ -118,11 +121,11 @@ def attacked(case: Case, seed: int, risk: tuple[float, float] | None) -> Told:
         pq.write_table(case.rows, folder / "rows.parquet")
         study = Study.of(folder / "rows.parquet", dict(case.roles))
         marking = Marking(risk=risk).of_copies(NAMES, 5)
-        job = workbench.Job(folder / "population.parquet", ("voter_id",), marking, method=Ola(0.05), seed=seed)
+        job = ReleaseRequest(folder / "population.parquet", ("voter_id",), marking, method=Ola(0.05), seed=seed)
         shuffled = _Shuffled(seed)
         with patch.object(telling, "tell", shuffled):
-            made = workbench.release(study, job, folder / "ledger.db", folder / "key", folder / "copies")
-        decoys = workbench.ledger.decoys(folder / "ledger.db", made.release, folder / "key")
+            made = release(study, job, folder / "ledger.db", folder / "key", folder / "copies")
+        decoys = ledger_verbs.decoys(folder / "ledger.db", made.release, folder / "key")
         tables = {
             copy.name: pq.read_table(copy.file) if copy.file.endswith("parquet") else _csv(copy.file)
             for copy in made.copies

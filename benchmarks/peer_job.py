@@ -99,7 +99,7 @@ def pycanon(path, levels):
 def measured(path, levels):
     import veilmark.engines.duckdb  # noqa: F401  (loaded when a study is opened, else)
     from veilmark import Study
-    from veilmark.workbench.measuring import measure
+    from veilmark.workbench.measure import measure
 
     study = Study.of(path, dict.fromkeys(levels, "quasi") | {"sensitive": "sensitive"})
     found, spent = timed(lambda: measure(study))
@@ -111,7 +111,7 @@ def anonymized(path, levels, method):
     """Ours reads the file, writes the release and measures it too."""
     import veilmark.engines.duckdb  # noqa: F401  (loaded when a study is opened, else)
     from veilmark import Mondrian, Ola, Study
-    from veilmark.workbench.anonymizing import anonymize
+    from veilmark.workbench.anonymize import anonymize
 
     with tempfile.TemporaryDirectory() as folder:
         attributes = {"sensitive": {"role": "sensitive"}}

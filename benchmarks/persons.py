@@ -23,7 +23,7 @@ from benchmarks.growth import Growth
 from benchmarks.harness import Comparison, alone, compare
 
 if TYPE_CHECKING:
-    from veilmark.study import Study
+    from veilmark.study.study import Study
 
 VISITS = 4
 """Records a person, as a mean."""
@@ -92,7 +92,7 @@ def _words(codes: np.ndarray, words: str) -> pa.Array:
 def study_of(source: str) -> Study:
     """The study of a file of visits, or of INFORMS."""
     from veilmark.reproduce.fslip_experiment import DATA, PERSONS_2005, hospital, informs
-    from veilmark.study import Settings, Study
+    from veilmark.study.study import Settings, Study
 
     warnings.simplefilter("ignore")
     if source == INFORMS:
@@ -107,7 +107,7 @@ def study_of(source: str) -> Study:
 
 
 def folded(source: str) -> Callable[[], object]:
-    from veilmark.workbench.sources import engine_of, fold_persons
+    from veilmark.study.opening import engine_of, fold_persons
 
     study = study_of(source)
 
@@ -145,7 +145,7 @@ def _released(source: str, method: Any) -> Callable[[], object]:
     import scipy.sparse
     import scipy.stats  # noqa: F401
 
-    from veilmark.workbench.slicing import anonymize_persons
+    from veilmark.workbench.anonymize_persons import anonymize_persons
 
     study = study_of(source)
     target = Path(tempfile.mkdtemp()) / "release"

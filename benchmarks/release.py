@@ -56,26 +56,28 @@ def release(population: str, members: str) -> Callable[[], object]:
 
 
 def release_to(folder: Path, population: str, members: str) -> object:
-    from veilmark import Ola, Study, workbench
+    from veilmark import Ola, Study
     from veilmark.mark.marking import CopyMarking
-    from veilmark.study import Settings
+    from veilmark.mark.request import ReleaseRequest
+    from veilmark.study.study import Settings
+    from veilmark.workbench.release import release as run_release
 
     roles: dict[str, object] = {n: {"role": "quasi", "hierarchy": HIERARCHIES.get(n)} for n in QUASI}
     study = Study.of(members, {"voter_id": "direct", **roles, "condition": "sensitive"}, settings=Settings(threads=2))
     marking = CopyMarking(RECIPIENTS, 5, decoys=3, collusion=COLLUSION, risk=(1, 20))
-    job = workbench.Job(population, ("voter_id",), marking, method=Ola(0.05), seed=1)
-    return workbench.release(study, job, folder / "ledger.db", folder / "ledger.key", folder / "copies")
+    job = ReleaseRequest(population, ("voter_id",), marking, method=Ola(0.05), seed=1)
+    return run_release(study, job, folder / "ledger.db", folder / "ledger.key", folder / "copies")
 
 
 def trace(population: str, members: str) -> Callable[[], object]:
-    from veilmark import workbench
+    from veilmark.workbench.trace import trace as run_trace
 
     folder = Path(tempfile.mkdtemp())
     release_to(folder, population, members)
     leak = next((folder / "copies").glob("recipient_7.csv"))
 
     def run() -> None:
-        found = workbench.trace(folder / "ledger.db", folder / "ledger.key", file=leak)
+        found = run_trace(folder / "ledger.db", folder / "ledger.key", file=leak)
         assert found.accused == ("recipient 7",)
 
     return run

@@ -69,8 +69,8 @@ def _alone(engine: str, file: str) -> dict[str, tuple[float, float]]:
 def _measured(engine: str, file: str) -> dict[str, tuple[float, float]]:
     """Seconds and peak memory of each job; Spark is started before, and what it reads is warm for both."""
     from veilmark.engines.sources import SparkFiles
-    from veilmark.study import Settings, Study
-    from veilmark.studyfile import StudySpec
+    from veilmark.study.spec import StudySpec
+    from veilmark.study.study import Settings, Study
 
     listed = {c: {"role": "quasi", "hierarchy": HIERARCHIES.get(c)} for c in QUASI}
     spec = StudySpec.model_validate({"version": 1, "attributes": {**listed, "condition": {"role": "sensitive"}}})
@@ -111,9 +111,9 @@ def _spark():
 def work(study, job: str) -> None:
     """The class table; the class table and the search; all that `anonymize` does, with the file written and measured."""
     from veilmark.privacy.models import KAnonymity
+    from veilmark.study.opening import class_table, engine_of, open_source
     from veilmark.veil.ola import Ola
-    from veilmark.workbench.anonymizing import planned
-    from veilmark.workbench.sources import class_table, engine_of, open_source
+    from veilmark.veil.planning import planned
 
     method = Ola(k=10, suppression=0.01)
     if job == "anonymize":

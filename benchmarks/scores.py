@@ -25,8 +25,9 @@ def sample_of(path: Path) -> Path:
 
 
 def score_both(path: str, columns: Sequence[str]) -> Callable[[], object]:
-    from veilmark import workbench
-    from veilmark.study import Settings, Study
+    from veilmark.study.opening import engine_of, open_source
+    from veilmark.study.study import Settings, Study
+    from veilmark.workbench.score import scorer_of
 
     *quasi, condition, severity = columns
     weights = {"default": 0.1}
@@ -35,9 +36,9 @@ def score_both(path: str, columns: Sequence[str]) -> Callable[[], object]:
     sample = str(sample_of(Path(path)))
 
     def both() -> None:
-        with workbench.engine_of(study) as engine:
-            table = workbench.open_source(engine, study)
-            scorer = workbench.scorer_of(table, study)
+        with engine_of(study) as engine:
+            table = open_source(engine, study)
+            scorer = scorer_of(table, study)
             scorer.score()
             published = engine.open(sample)
             scorer.score(scorer.find(published.group(columns), "sample")[0])
@@ -67,7 +68,7 @@ def our_klt(path: str, columns: Sequence[str]) -> Callable[[], object]:
     import pyarrow.parquet as parquet
     import scipy.stats  # noqa: F401 - imports are not what is timed
 
-    from veilmark.study import Settings, Study
+    from veilmark.study.study import Settings, Study
 
     *quasi, condition, severity = columns
     roles = {**dict.fromkeys(quasi, "quasi"), condition: "sensitive", severity: "sensitive"}

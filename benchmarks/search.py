@@ -68,9 +68,9 @@ def _voters(rows: int) -> list[Searched]:
 def _search(
     name: str, table: object, specs: dict[str, dict[str, object] | None], limits: Sequence[float]
 ) -> list[Searched]:
-    from veilmark.classes import ClassTable
     from veilmark.hierarchy import parse_spec, resolve
     from veilmark.privacy.models import KAnonymity
+    from veilmark.tables.classes import ClassTable
     from veilmark.utility.loss import METRICS
     from veilmark.veil.ola import Ola, search
 

@@ -84,8 +84,8 @@ def main() -> None:
 
 def prepare(folder: Path, rows: int) -> None:
     """A workspace with a large study and accounts."""
-    from veilmark.study import Study
-    from veilmark.web.users import Users
+    from veilmark.study.study import Study
+    from veilmark.web.access.users import Users
     from veilmark.web.workspace import Workspace
 
     workspace = Workspace.open(folder)

@@ -9,11 +9,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from veilmark import workbench
 from veilmark.mark.marking import CopyMarking
+from veilmark.mark.request import ReleaseRequest
 from veilmark.output import write_table
 from veilmark.sample import voters
+from veilmark.study.opening import open_study
 from veilmark.veil.ola import Ola
+from veilmark.workbench import ledger as ledger_verbs
+from veilmark.workbench.release import release as run_release
 
 QUASI = ("zip", "gender", "yob")
 STUDY = """version: 1
@@ -48,7 +51,7 @@ class Case:
         return self.folder / "copies" / f"{name}.csv"
 
     def decoys(self, name):
-        return workbench.ledger.decoys(self.ledger, self.release, self.key)[name]
+        return ledger_verbs.decoys(self.ledger, self.release, self.key)[name]
 
 
 def make_release(folder, people=20_000, members=3_000, seed=3, **marking):
@@ -64,9 +67,9 @@ def make_release(folder, people=20_000, members=3_000, seed=3, **marking):
     (folder / "study.yaml").write_text(STUDY)
     wanted = {"k": 5, "decoys": 2, "covers": 6, "risk": (1.0, 20.0), "recipients": ("ada", "bob", "cyd", "dan", "eve")}
     plan = CopyMarking(**(wanted | marking))
-    job = workbench.Job(folder / "population.csv", ("voter_id",), plan, method=Ola(0.1), seed=7)
-    study = workbench.open_study(folder / "study.yaml")
-    made = workbench.release(study, job, folder / "ledger.db", folder / "key", folder / "copies")
+    job = ReleaseRequest(folder / "population.csv", ("voter_id",), plan, method=Ola(0.1), seed=7)
+    study = open_study(folder / "study.yaml")
+    made = run_release(study, job, folder / "ledger.db", folder / "key", folder / "copies")
     return Case(folder, made.release, plan.recipients)
 
 

@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from veilmark.classes import ClassTable
 from veilmark.engines.duckdb import DuckDB
 from veilmark.hierarchy import Levels, parse_spec, resolve
+from veilmark.tables.classes import ClassTable
 
 Value = str | None
 Row = Mapping[str, Value]

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from veilmark.domain import Domain
 from veilmark.hierarchy import Levels, parse_spec, resolve
-from veilmark.persons import Fingerprints, PersonTable
+from veilmark.tables.domain import Domain
+from veilmark.tables.persons import Fingerprints, PersonTable
 from veilmark.veil.sliced import Sliced, parse_fingerprints
 
 Value = str | None

@@ -8,12 +8,12 @@ from functools import cache
 
 import pyarrow as pa
 
-from veilmark.classes import ClassTable
-from veilmark.domain import Domain
 from veilmark.engines.duckdb import DuckDB
 from veilmark.hierarchy import parse_spec, resolve
 from veilmark.mark.discover import union_domain
-from veilmark.study import Study
+from veilmark.study.study import Study
+from veilmark.tables.classes import ClassTable
+from veilmark.tables.domain import Domain
 
 QUASI = ("zip", "sex", "yob")
 SPECS = {"zip": {"mask": 3}, "sex": None, "yob": {"intervals": [2, 4, 8]}}

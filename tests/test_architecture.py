@@ -31,7 +31,7 @@ def test_what_is_excepted_stands_in_functions():
     """Loading all methods and `study` loads neither charts nor verbs."""
     below = ["attack", "guess", "hierarchy", "ledger", "mark", "privacy", "score", "trace", "utility", "veil"]
     code = f"""
-import importlib, pkgutil, sys, veilmark.study
+import importlib, pkgutil, sys, veilmark.study.study
 for part in {below}:
     package = importlib.import_module("veilmark." + part)
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):

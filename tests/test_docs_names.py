@@ -44,7 +44,7 @@ def test_code_blocks_use_public_names_only(page):
     [
         "import veilmark.workbench",
         "import veilmark.workbench as w",
-        "from veilmark.study import Study",
+        "from veilmark.study.study import Study",
         "from veilmark import workbench",
         "import veilmark\nveilmark.workbench",
         "import veilmark as vm\nvm.study.Study.open('s.yaml')",

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 import veilmark
-from veilmark import Study, StudyError, studyfile
+from veilmark import Study, StudyError
+from veilmark.study import spec as studyfile
 
 ROOT = Path(__file__).parents[1]
 COMMAND = str(Path(sys.executable).with_name("veilmark"))

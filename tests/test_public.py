@@ -112,7 +112,7 @@ def test_the_core_imports_without_optional_parts():
         "pycanon",
         "sklearn",
     ]
-    imported_by("import veilmark.workbench, veilmark.score.monitor, veilmark.guess, veilmark.cli.main", optional)
+    imported_by("import veilmark.workbench, veilmark.services.monitor, veilmark.guess, veilmark.cli.main", optional)
 
 
 def test_help_loads_no_engine():

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 import veilmark
 from veilmark import Ola, Study
+from veilmark.mark.request import Copy
 from veilmark.readable import MOST_ROWS, Grid, Readable, Summary, count
 from veilmark.trace.accuse import Suspect, Traced
-from veilmark.workbench.releasing import Copy, Released
+from veilmark.workbench.release import Released
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def study():
 
 @pytest.fixture(scope="module")
 def results(study):
-    from veilmark.workbench.comparing import Asked, compare_methods
+    from veilmark.workbench.compare import CompareRequest, compare_methods
 
     release = study.anonymize(Ola(k=5))
     return {
@@ -125,7 +126,7 @@ def results(study):
         "applied": study.apply(release.plan.recoding),
         "utility": study.utility(release.table()),
         "attacked": study.attack(release.table(), targets=50),
-        "compared": compare_methods(study, ["ola", "anatomy"], Asked(5), ["qicorr"], targets=50),
+        "compared": compare_methods(study, ["ola", "anatomy"], CompareRequest(5), ["qicorr"], targets=50),
         "released": Released("r1", None, (Copy("ada", "ada.csv", 90, 3, 9, 1, 5),), {}, {}, {}, {}, 4, folder="copies"),
         "traced": Traced(("ada",), (Suspect("ada", "r", 9.0, 1e-9, "exact", None, ({"decoy": "SECRET"},)),), 1e-6, 1),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from veilmark.classes import Tally
+from veilmark.tables.classes import Tally
 
 
 def test_counts_of_wanderers_do_not_wrap_around():

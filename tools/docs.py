@@ -17,7 +17,7 @@ import typer
 import veilmark
 from veilmark.cli.helptext import metavar
 from veilmark.cli.main import app
-from veilmark.framed import Framed
+from veilmark.tables.framed import Framed
 
 DOCS = Path(__file__).parents[1] / "docs"
 MADE = "<!-- Made by `make docs` from the code. Do not edit. -->\n\n"

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from veilmark.hierarchy.kinds import Dates, Intervals, Mask
     from veilmark.ledger.releases import Release
     from veilmark.ledger.verification import Verification
-    from veilmark.ledgers import Ledger
     from veilmark.mark.marking import Marking
+    from veilmark.mark.request import Copy, Terms
     from veilmark.privacy.measures import Measures
     from veilmark.privacy.models import (
         Alpha,
@@ -40,10 +40,12 @@ if TYPE_CHECKING:
     )
     from veilmark.report.document import Report
     from veilmark.score.breach import Breach
-    from veilmark.score.monitor import Monitor, MonitorOptions
     from veilmark.score.ranking import Ranking
     from veilmark.score.scores import Options, RecordScore, ScoreResult
-    from veilmark.study import Settings, Study
+    from veilmark.services.monitor import Monitor, MonitorOptions
+    from veilmark.study.ledger import Ledger
+    from veilmark.study.study import Settings, Study
+    from veilmark.tables.recoding import Recoding
     from veilmark.trace.accuse import Suspect, Traced
     from veilmark.utility.view import UtilityView
     from veilmark.veil.anatomy import Anatomy
@@ -52,14 +54,13 @@ if TYPE_CHECKING:
     from veilmark.veil.mondrian import Mondrian
     from veilmark.veil.ola import Ola
     from veilmark.veil.onemany import OneMany
-    from veilmark.veil.recoding import Recoding
     from veilmark.veil.rmr import Rmr
     from veilmark.veil.sliced import Sliced
     from veilmark.veil.slicing import Slicing
-    from veilmark.workbench.applying import Applied
-    from veilmark.workbench.attacking import Attacked
-    from veilmark.workbench.comparing import Compared, Tried
-    from veilmark.workbench.releasing import Copy, Released, Terms
+    from veilmark.workbench.apply import Applied
+    from veilmark.workbench.attack import Attacked
+    from veilmark.workbench.compare import Compared, Tried
+    from veilmark.workbench.release import Released
 
 __version__ = "0.1.0.dev0"
 
@@ -73,7 +74,7 @@ _NAMES = {
     "hierarchy.kinds": "Dates Intervals Mask",
     "ledger.releases": "Release",
     "ledger.verification": "Verification",
-    "ledgers": "Ledger",
+    "study.ledger": "Ledger",
     "mark.marking": "Marking",
     "privacy.measures": "Measures",
     "privacy.models": (
@@ -82,10 +83,10 @@ _NAMES = {
     ),
     "report.document": "Report",
     "score.breach": "Breach",
-    "score.monitor": "Monitor MonitorOptions",
+    "services.monitor": "Monitor MonitorOptions",
     "score.ranking": "Ranking",
     "score.scores": "Options RecordScore ScoreResult",
-    "study": "Settings Study",
+    "study.study": "Settings Study",
     "trace.accuse": "Suspect Traced",
     "utility.view": "UtilityView",
     "veil.anatomy": "Anatomy",
@@ -94,14 +95,15 @@ _NAMES = {
     "veil.mondrian": "Mondrian",
     "veil.ola": "Ola",
     "veil.onemany": "OneMany",
-    "veil.recoding": "Recoding",
+    "tables.recoding": "Recoding",
     "veil.rmr": "Rmr",
     "veil.sliced": "Sliced",
     "veil.slicing": "Slicing",
-    "workbench.applying": "Applied",
-    "workbench.attacking": "Attacked",
-    "workbench.comparing": "Compared Tried",
-    "workbench.releasing": "Copy Released Terms",
+    "workbench.apply": "Applied",
+    "workbench.attack": "Attacked",
+    "workbench.compare": "Compared Tried",
+    "mark.request": "Copy Terms",
+    "workbench.release": "Released",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

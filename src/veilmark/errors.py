@@ -65,6 +65,10 @@ class OptionError(InputError):
     pass
 
 
+class TooManyClassesError(OptionError):
+    """The driver would have to hold more classes than it may."""
+
+
 class OutputError(VeilmarkError):
     pass
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -148,3 +149,20 @@ def _grid_html(grid: Grid) -> str:
 def _row_html(tag: str, cells: Iterable[str], styles: Sequence[str]) -> str:
     made = (f"<{tag}{style}>{html.escape(cell)}</{tag}>" for cell, style in zip(cells, styles, strict=True))
     return f"<tr>{''.join(made)}</tr>"
+
+
+def probability(p: float) -> str:
+    """Two digits, rounded up, so that no probability looks smaller than it is."""
+    if p <= 0 or p >= 1:
+        return f"{p:g}"
+    unit = 10.0 ** (math.floor(math.log10(p)) - 1)
+    return f"{min(math.ceil(p / unit - 1e-6) * unit, 1.0):.2g}"
+
+
+def finite(value: Any) -> Any:
+    """A value as JSON has a form for it: lists for tuples, null for what is not a number."""
+    if isinstance(value, Mapping):
+        return {str(name): finite(of) for name, of in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(of) for of in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

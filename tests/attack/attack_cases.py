@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from veilmark.attack.compatible import fitting_classes
 from veilmark.attack.view import View, coded, view_of_sliced, view_of_table
-from veilmark.domain import Domain
 from veilmark.hierarchy import Levels
 from veilmark.hierarchy.levels import level_of, nest
-from veilmark.persons import Fingerprints, PersonTable
+from veilmark.tables.domain import Domain
+from veilmark.tables.persons import Fingerprints, PersonTable
 from veilmark.utility.sliced import is_amount
 from veilmark.veil.sliced import Sliced, fingerprint_texts
 

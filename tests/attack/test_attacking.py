@@ -13,12 +13,12 @@ import pytest
 from veilmark.attack.harness import wilson
 from veilmark.cli.main import main
 from veilmark.errors import DataError, OptionError, StudyError
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
 from veilmark.veil.sliced import Sliced
-from veilmark.workbench import anonymize
-from veilmark.workbench.attacking import attack
+from veilmark.workbench.anonymize import anonymize
+from veilmark.workbench.attack import attack
 
 ATTRIBUTES = {
     "age": {"role": "quasi", "hierarchy": {"intervals": [10, 30]}},

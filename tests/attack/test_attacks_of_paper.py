@@ -6,10 +6,10 @@ import warnings
 
 import pytest
 
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.veil.fslip import FSlip
-from veilmark.workbench.attacking import attack
-from veilmark.workbench.slicing import anonymize_persons
+from veilmark.workbench.anonymize_persons import anonymize_persons
+from veilmark.workbench.attack import attack
 
 TABLE_1 = """id,age,gender,zip,salary,poverty,education,disease
 1,19,F,60000,20000,medium,Bachelors,401

@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 
 from marked_release import QUASI, make_release, read
 from strength import examples
-from veilmark import workbench
 from veilmark.attack.classifiers import CLASSIFIERS, logistic, quadratic
 from veilmark.attack.crosscopy import TRUST, auc_interval, cross_validated, features, judge, look, tell, truth
 from veilmark.cli import crosscopy as command
 from veilmark.errors import DataError, OptionError
+from veilmark.study.opening import open_study
 from veilmark.workbench.crosscopy import cross_copy
 
 rows = st.tuples(
@@ -186,7 +186,7 @@ def test_a_coalition_of_two(case):
 
 def test_with_the_population_decoys_are_the_riskiest_classes(case):
     """Which is what decoys are for; so it must come out."""
-    study = workbench.open_study(case.folder / "study.yaml")
+    study = open_study(case.folder / "study.yaml")
     copies = [case.copy(name) for name in case.names]
     found = cross_copy(case.ledger, case.key, case.release, copies, case.folder / "population.csv", study)
     assert found.whole.by["risk"].auc == found.seen_once.by["risk"].auc == 1.0
@@ -197,7 +197,7 @@ def test_with_the_population_decoys_are_the_riskiest_classes(case):
 def test_classes_link_to_as_many_as_the_population_has(case):
     from veilmark.workbench.crosscopy import _linked
 
-    study = workbench.open_study(case.folder / "study.yaml")
+    study = open_study(case.folder / "study.yaml")
     copy = read(case.copy("ada"))
     sight = look([pa.Table.from_pylist(copy)], QUASI)
     found = _linked(study, case.folder / "population.csv", sight, QUASI)

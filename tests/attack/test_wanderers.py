@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from strength import examples
 from veilmark import Ola, Study
 from veilmark.sample import hospital
-from veilmark.workbench.attacking import attack
+from veilmark.workbench.attack import attack
 
 ROWS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 39), st.sampled_from("ab")), min_size=1, max_size=25)
 

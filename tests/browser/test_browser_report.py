@@ -6,11 +6,14 @@ import pyarrow as pa
 import pytest
 from playwright.sync_api import expect
 
-from veilmark import workbench
 from veilmark.mark.marking import CopyMarking
+from veilmark.mark.request import ReleaseRequest
 from veilmark.output import write_table
 from veilmark.sample import voters
+from veilmark.study.opening import open_study
 from veilmark.veil.ola import Ola
+from veilmark.workbench.anonymize import anonymize
+from veilmark.workbench.release import release
 
 STUDY = """\
 version: 1
@@ -43,11 +46,11 @@ def released(server):
     (folder / "patients.yaml").write_text(STUDY)
     (folder / "anonymized").mkdir()
     (folder / "releases").mkdir()
-    study = workbench.open_study(folder / "patients.yaml")
-    workbench.anonymize(study, output=folder / "anonymized" / "patients.csv", method=Ola(0.1, k=5))
+    study = open_study(folder / "patients.yaml")
+    anonymize(study, output=folder / "anonymized" / "patients.csv", method=Ola(0.1, k=5))
     marking = CopyMarking(("ada", "bob"), k=5, decoys=1, covers=3, risk=(1.0, 20.0))
-    job = workbench.Job(folder / "voters.csv", ("voter_id",), marking, method=Ola(0.1), seed=7)
-    made = workbench.release(study, job, folder / "ledger.db", folder / "ledger.key", folder / "releases" / "first")
+    job = ReleaseRequest(folder / "voters.csv", ("voter_id",), marking, method=Ola(0.1), seed=7)
+    made = release(study, job, folder / "ledger.db", folder / "ledger.key", folder / "releases" / "first")
     return made.release
 
 

@@ -17,7 +17,7 @@ from strength import PATIENCE
 from veilmark.cli.main import main
 from veilmark.engines.sources import PostgresTable, SparkFiles
 from veilmark.errors import DataError
-from veilmark.study import Study
+from veilmark.study.study import Study
 
 STUDY = "version: 1\nsource: {source}\nattributes: {{a: {{role: quasi}}, s: {{role: sensitive}}}}\n"
 

@@ -14,9 +14,10 @@ import pytest
 from rich.console import Console
 
 from strength import PATIENCE
-from veilmark import progress, workbench
+from veilmark import progress
 from veilmark.cli import bars, main, show, story
 from veilmark.errors import VeilmarkWarning, WeightsError
+from veilmark.workbench import init as init_verb
 
 HOSTILE = ("[/b]", "[red]x", ":smile:", "a\\")
 COMPARE = ["--compare", "a.csv", "b.csv", "--draws", "20"]
@@ -59,7 +60,7 @@ def noted(result):
 
 @pytest.mark.filterwarnings("default::veilmark.errors.VeilmarkWarning")
 def test_notes_are_shown_once_all_went_well(capsys, monkeypatch):
-    monkeypatch.setattr(workbench, "make_sample", noted(7))
+    monkeypatch.setattr(init_verb, "make_sample", noted(7))
     out, err = run(capsys, "sample", "hospital", "-o", "x.csv", "--json")
     assert json.loads(out)["records"] == 7
     assert err == "Note: mind the gap\n"
@@ -69,7 +70,7 @@ def test_notes_are_shown_once_all_went_well(capsys, monkeypatch):
 @pytest.mark.filterwarnings("default::veilmark.errors.VeilmarkWarning")
 @pytest.mark.parametrize(("error", "code"), [(WeightsError("They are odd."), 2), (RuntimeError("a\n\nb"), 1)])
 def test_an_error_stands_alone(capsys, monkeypatch, error, code):
-    monkeypatch.setattr(workbench, "make_sample", noted(error))
+    monkeypatch.setattr(init_verb, "make_sample", noted(error))
     out, err = run(capsys, "sample", "hospital", "-o", "x.csv", code=code)
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith("Error: ")
@@ -77,7 +78,7 @@ def test_an_error_stands_alone(capsys, monkeypatch, error, code):
 
 @pytest.mark.parametrize("error", [RuntimeError("a\n\nb"), KeyboardInterrupt()])
 def test_nothing_is_said_of_outputs_that_is_not_known(capsys, monkeypatch, error):
-    monkeypatch.setattr(workbench, "make_sample", noted(error))
+    monkeypatch.setattr(init_verb, "make_sample", noted(error))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         err = run(capsys, "sample", "hospital", "-o", "x.csv", code=1).err

@@ -19,17 +19,21 @@ from ledger.helpers import edit, forge
 from mark.test_plan import wide
 from register import QUASI, Register, labeller, register, town
 from strength import examples
-from veilmark import workbench
 from veilmark.cli.main import main
 from veilmark.engines.duckdb import DuckDB
 from veilmark.errors import DataError, OptionError, StudyError
 from veilmark.ledger import Key, Ledger
+from veilmark.mark.linking import Ground
 from veilmark.mark.pool import candidate_pool
+from veilmark.mark.request import ReleaseRequest
 from veilmark.output import write_table
 from veilmark.privacy.models import BasicBeta, KAnonymity, KMap
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
-from veilmark.workbench.linking import Ground
+from veilmark.workbench import ledger as ledger_verbs
+from veilmark.workbench.anonymize import anonymize
+from veilmark.workbench.release import release as run_release
+from veilmark.workbench.trace import trace
 
 STUDY = """
 version: 1
@@ -201,7 +205,7 @@ def bad_files(files):
     longer = pa.array([f"{z}00" for z in people["zip"].to_pylist()])
     write_table(people.set_column(people.column_names.index("zip"), "zip", longer), files / "long.csv")
     (files / "strangers.yaml").write_text("adda: {agreement: X}\n")
-    workbench.ledger.open_to_publish(files / "other.db", files / "other")
+    ledger_verbs.open_to_publish(files / "other.db", files / "other")
     os.chmod(files / "study.yaml", 0o600)
 
 
@@ -216,30 +220,30 @@ def test_bad_input_is_refused_and_nothing_is_left(bad_files, run, fault):
 
 def test_copies_must_not_tell_who_somebody_is():
     data = town()
-    job = workbench.Job(data.population, ("voter",), wide(NAMES, k=3), (), Ola(0.2, "dm_star"))
+    job = ReleaseRequest(data.population, ("voter",), wide(NAMES, k=3), (), Ola(0.2, "dm_star"))
     with pytest.raises(StudyError, match="would show 'voter'"):
-        workbench.release(data.study(voter="other"), job, dry_run=True)
+        run_release(data.study(voter="other"), job, dry_run=True)
     with pytest.raises(StudyError, match="pseudonym"):
-        workbench.release(data.study(voter={"role": "direct", "keep": "pseudonym"}), job, dry_run=True)
+        run_release(data.study(voter={"role": "direct", "keep": "pseudonym"}), job, dry_run=True)
     with pytest.raises(StudyError, match="no quasi-identifier"):
-        workbench.release(data.study(zip="other", sex="other", yob="other"), job, dry_run=True)
+        run_release(data.study(zip="other", sex="other", yob="other"), job, dry_run=True)
 
 
 @pytest.mark.parametrize("model", [KMap(3), BasicBeta("diagnosis", 2)])
 def test_what_copies_cannot_promise_is_refused(model):
-    job = workbench.Job(town().population, ("voter",), wide(NAMES, k=3), (model,), Ola(0.2, "dm_star"))
+    job = ReleaseRequest(town().population, ("voter",), wide(NAMES, k=3), (model,), Ola(0.2, "dm_star"))
     with pytest.raises(OptionError, match="cannot be promised"):
-        workbench.release(town().study(), job, dry_run=True)
+        run_release(town().study(), job, dry_run=True)
 
 
 def test_relaxed_mondrian_is_refused():
-    job = workbench.Job(town().population, ("voter",), wide(NAMES, k=3), (), Mondrian(relaxed=True))
+    job = ReleaseRequest(town().population, ("voter",), wide(NAMES, k=3), (), Mondrian(relaxed=True))
     with pytest.raises(OptionError, match="strict Mondrian"):
-        workbench.release(town().study(), job, dry_run=True)
+        run_release(town().study(), job, dry_run=True)
 
 
 def test_a_copy_that_breaks_the_promise_is_not_published(run, files, monkeypatch):
-    from veilmark.workbench import releasing
+    from veilmark.workbench import release as releasing
 
     real = releasing.copy_of
     monkeypatch.setattr(releasing, "copy_of", lambda rows, marks, i, *rest: real(rows, marks, i, *rest).slice(i))
@@ -360,9 +364,9 @@ def test_persons_who_serve_by_looking_at_each(seed, identity, mondrian):
 @pytest.mark.parametrize("method", [Ola(0.2, "dm_star"), Mondrian()])
 def test_a_population_that_is_the_source_has_no_decoys(method):
     data = Register([dict(p) for p in town().members], town().members)
-    job = workbench.Job(data.population, ("voter",), wide(NAMES, k=3), (), method)
+    job = ReleaseRequest(data.population, ("voter",), wide(NAMES, k=3), (), method)
     with pytest.raises(OptionError, match="That is enough for none"):
-        workbench.release(data.study(), job, dry_run=True)
+        run_release(data.study(), job, dry_run=True)
 
 
 def test_an_unlucky_class_is_suppressed_for_the_sake_of_decoys():
@@ -371,7 +375,7 @@ def test_an_unlucky_class_is_suppressed_for_the_sake_of_decoys():
         register(18, 3_000, 600, years=60, zips=tuple(f"{z:03d}" for z in range(0, 300, 17))),
         Ola(0.3, "dm_star"),
     )
-    plain = workbench.anonymize(data.study(), [KAnonymity(3)], None, method)
+    plain = anonymize(data.study(), [KAnonymity(3)], None, method)
     with DuckDB(threads=1) as engine:
         wanted = wide(("ada",), k=3, decoys=10)
         found = Ground.prepare(engine, data.study(), data.population, ("voter",), wanted, [KAnonymity(3)], method)
@@ -599,8 +603,8 @@ def test_what_cannot_be_traced_is_refused(bad_files, run, files, fault):
 
 
 def test_a_changed_ledger_accuses_nobody(run, files, tmp_path):
-    workbench.ledger.export("ledger.db", tmp_path / "backup")
-    workbench.ledger.restore(tmp_path / "backup", tmp_path / "changed.db")
+    ledger_verbs.export("ledger.db", tmp_path / "backup")
+    ledger_verbs.restore(tmp_path / "backup", tmp_path / "changed.db")
     edit(Ledger.open(tmp_path / "changed.db"), "UPDATE veilmark_entries SET body = '{}' WHERE number = 2")
     err = run("trace", "--file", "copies/ada.csv", "--ledger", tmp_path / "changed.db", "--key", "key", code=2)
     assert "entry 2 was changed" in err
@@ -616,19 +620,19 @@ def test_a_changed_ledger_accuses_nobody(run, files, tmp_path):
     ],
 )
 def test_a_forged_entry_accuses_and_clears_nobody(run, files, tmp_path, kind, release, wrong):
-    workbench.ledger.export("ledger.db", tmp_path / "backup")
-    workbench.ledger.restore(tmp_path / "backup", tmp_path / "forged.db")
+    ledger_verbs.export("ledger.db", tmp_path / "backup")
+    ledger_verbs.restore(tmp_path / "backup", tmp_path / "forged.db")
     forge(Ledger.open(tmp_path / "forged.db"), kind, release or released(), {"recovered": True})
     book = ["--ledger", tmp_path / "forged.db", "--key", "key"]
     err = run("trace", "--file", "copies/ada.csv", *book, code=2)
     assert wrong in err
     assert "Nobody can be accused" in err
-    assert wrong in workbench.ledger.verify(tmp_path / "forged.db", "key").what
+    assert wrong in ledger_verbs.verify(tmp_path / "forged.db", "key").what
 
 
 def test_a_ledger_that_lost_its_end_is_told_by_a_head(run, files, tmp_path):
-    workbench.ledger.export("ledger.db", tmp_path / "backup")
-    cut = workbench.ledger.restore(tmp_path / "backup", tmp_path / "cut.db")
+    ledger_verbs.export("ledger.db", tmp_path / "backup")
+    cut = ledger_verbs.restore(tmp_path / "backup", tmp_path / "cut.db")
     ledger = Ledger.open(tmp_path / "cut.db")
     edit(ledger, *(f"DELETE FROM veilmark_{t} WHERE {c} = {cut.entries}" for t, c in PLACES))
     book = ["--ledger", tmp_path / "cut.db", "--key", "key"]
@@ -665,10 +669,10 @@ def test_the_report_is_written(run, files):
 def test_frames_can_be_traced(files, monkeypatch):
     monkeypatch.chdir(files)
     leak = pa.Table.from_pylist(rows_of("copies/ada.csv"))
-    found = workbench.trace("ledger.db", "key", file=leak, release=released(), false_accusation=1e-3)
+    found = trace("ledger.db", "key", file=leak, release=released(), false_accusation=1e-3)
     assert found.accused == ("ada",)
     with pytest.raises(DataError, match="no records"):
-        workbench.trace("ledger.db", "key", file=leak.slice(0, 0))
+        trace("ledger.db", "key", file=leak.slice(0, 0))
 
 
 def test_many_records_a_person():
@@ -676,7 +680,7 @@ def test_many_records_a_person():
     data = town()
     twice = Register(data.people, data.members + [{**p, "cost": "again"} for p in data.members[::3]])
     study = replace(twice.study(), spec=twice.study().spec.model_copy(update={"person": "voter"}))
-    job = workbench.Job(twice.population, ("voter",), wide(NAMES, k=3), (), Ola(0.2, "dm_star"), 5)
-    found = workbench.release(study, job, dry_run=True)
+    job = ReleaseRequest(twice.population, ("voter",), wide(NAMES, k=3), (), Ola(0.2, "dm_star"), 5)
+    found = run_release(study, job, dry_run=True)
     assert found.feasible.classes > 0
     assert found.feasible.min_link > 3

@@ -17,9 +17,9 @@ from veilmark.cli import main as module
 from veilmark.cli.main import main
 from veilmark.cli.show_release import traced
 from veilmark.ledger import Ledger
-from veilmark.report.trace_page import probability
+from veilmark.readable import probability
+from veilmark.study.opening import engine_of
 from veilmark.trace.accuse import Suspect, Traced
-from veilmark.workbench.sources import engine_of
 
 RELEASE = [
     "--population",
@@ -137,7 +137,7 @@ def pressed_after(*names):
     ("step", "pressed"),
     [
         ("veilmark.ledger.publish._rename", pressed_after),
-        ("veilmark.workbench.releasing.engine_of", pressed_at_the_end),
+        ("veilmark.workbench.release.engine_of", pressed_at_the_end),
     ],
 )
 def test_ctrl_c_after_the_release_is_published_is_too_late(run, monkeypatch, tmp_path, step, pressed):
@@ -148,9 +148,7 @@ def test_ctrl_c_after_the_release_is_published_is_too_late(run, monkeypatch, tmp
     assert [r.status for r in Ledger.open(book).releases()] == ["published"]
 
 
-@pytest.mark.parametrize(
-    "step", ["veilmark.workbench.releasing.secret_entry", "veilmark.workbench.linking.Ground.rows"]
-)
+@pytest.mark.parametrize("step", ["veilmark.workbench.release.secret_entry", "veilmark.mark.linking.Ground.rows"])
 def test_ctrl_c_before_anything_is_recorded_leaves_nothing(run, case, monkeypatch, step):
     def pressed(*_, **__):
         raise KeyboardInterrupt

@@ -14,17 +14,20 @@ import pytest
 
 from ledger.helpers import edit
 from marked_release import make_release, read
-from veilmark import workbench
 from veilmark.cli.main import main
 from veilmark.errors import OptionError
 from veilmark.ledger import Ledger
 from veilmark.ledger.files import digest
 from veilmark.report import document
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.utility import classifier
 from veilmark.veil.fslip import FSlip
 from veilmark.veil.ola import Ola
-from veilmark.workbench.reporting import Wanted, _slices, report
+from veilmark.workbench import ledger as ledger_verbs
+from veilmark.workbench.init import make_sample
+from veilmark.workbench.report import Wanted, _slices, make_report, report
+from veilmark.workbench.report import Wanted as run_Wanted
+from veilmark.workbench.report import report as run_report
 
 HOSTILE = "<script>alert(1)</script>"
 STUDY = f"""version: 1
@@ -47,7 +50,7 @@ def case(tmp_path_factory):
         csv.writer(file).writerows([("name", HOSTILE, "sex", "illness", "left"), *rows])
     (folder / "people.yaml").write_text(STUDY)
     Study.open(folder / "people.yaml").anonymize(Ola(k=5), folder / "anonymous.csv")
-    workbench.ledger.open_to_publish(folder / "empty.db", folder / "other")
+    ledger_verbs.open_to_publish(folder / "empty.db", folder / "other")
     return made
 
 
@@ -165,9 +168,7 @@ def test_the_release_scores_as_a_table_of_its_own(case):
         sizes[key] = sizes.get(key, 0) + 1
     weights = {"flu": 0.1, HOSTILE: 0.9}
     expected = sum(weights[row["illness"]] / sizes[row[HOSTILE], row["sex"]] for row in rows)
-    made = workbench.reporting.make_report(
-        Study.open(case.folder / "people.yaml"), Wanted(case.folder / "anonymous.csv", attacks=())
-    )
+    made = make_report(Study.open(case.folder / "people.yaml"), Wanted(case.folder / "anonymous.csv", attacks=()))
     assert made.shared.scores.scores["l_severity"].value == pytest.approx(expected)
 
 
@@ -212,7 +213,7 @@ def test_a_release_that_lacks_columns_and_one_of_another_form(run, case):
 @pytest.fixture(scope="module")
 def visits(tmp_path_factory):
     folder = tmp_path_factory.mktemp("visits")
-    workbench.make_sample("hospital", folder / "visits.csv", 150)
+    make_sample("hospital", folder / "visits.csv", 150)
     text = "version: 1\nsource: visits.csv\nperson: patient_id\nattributes:\n"
     columns = {"name": "direct", "age": "quasi", "sex": "quasi", "diagnosis": "sensitive", "education": "sensitive"}
     (folder / "study.yaml").write_text(text + "".join(f"  {n}: {{role: {r}}}\n" for n, r in columns.items()))
@@ -280,7 +281,7 @@ def test_the_public_report_keeps_the_ledgers_secrets(run, case, monkeypatch):
     assert len(drawn) == 6
     assert not [secret for secret in hidden if secret in said]
     assert inside(with_key)["ledger"]["verified"]["secrets"] == 1
-    shown = workbench.ledger.release(case.ledger, case.release).to_dict()
+    shown = ledger_verbs.release(case.ledger, case.release).to_dict()
     assert told["ledger"]["release"] == {name: value for name, value in shown.items() if name != "folder"}
     assert told["release"]["copy_of"] == "ada"
     copies = told["ledger"]["copies"]
@@ -334,8 +335,8 @@ def test_copies_that_changed_or_are_gone(run, case, tmp_path):
 
 
 def test_a_broken_chain_is_said(run, case, tmp_path):
-    workbench.ledger.export(case.ledger, tmp_path / "backup")
-    workbench.ledger.restore(tmp_path / "backup", tmp_path / "changed.db")
+    ledger_verbs.export(case.ledger, tmp_path / "backup")
+    ledger_verbs.restore(tmp_path / "backup", tmp_path / "changed.db")
     edit(Ledger.open(tmp_path / "changed.db"), "UPDATE veilmark_entries SET time = '2020' WHERE number = 3")
     page, out = run("study.yaml", "--ledger", tmp_path / "changed.db", "-o", "report.html")
     assert "✗ The ledger's chain is broken: entry 3" in out
@@ -404,4 +405,4 @@ def test_from_python(case, tmp_path):
     made = report(study, tmp_path / "r.html")
     assert inside((tmp_path / "r.html").read_text()) == made.to_dict()
     with pytest.raises(OptionError, match=r"ends in \.html"):
-        workbench.report(study, tmp_path / "r.txt", workbench.Wanted())
+        run_report(study, tmp_path / "r.txt", run_Wanted())

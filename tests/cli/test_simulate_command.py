@@ -12,7 +12,7 @@ from veilmark.cli import simulate as command
 from veilmark.errors import OptionError
 from veilmark.mark.code import needed_length
 from veilmark.mark.simulate import STRATEGIES
-from veilmark.workbench.simulating import simulate
+from veilmark.workbench.simulate import simulate
 
 SMALL = ["--recipients", "8", "--collusion", "2", "--false-accusation", "1e-3"]
 

@@ -16,12 +16,12 @@ from pyarrow.csv import read_csv
 
 from ledger.responder import Authority, serving
 from register import town
-from veilmark import workbench
 from veilmark.cli.main import main
 from veilmark.ledger import Key, Ledger
 from veilmark.output import write_table
 from veilmark.trace.bits import redacted
-from veilmark.workbench import tracing
+from veilmark.workbench import trace as tracing
+from veilmark.workbench.trace import trace
 from veilmark.workbench.trace_record import begin, verdict_digest
 
 STUDY = """
@@ -122,7 +122,7 @@ def test_the_digest_of_the_verdict_can_be_computed_again(run, made):
 def test_tables_in_memory_are_recorded_by_their_content(run, made):
     leak = read_csv(made / "leak.csv")
     for frame in (leak, leak.to_pandas()):
-        found = workbench.trace("ledger.db", "key", file=frame, false_accusation=1e-3)
+        found = trace("ledger.db", "key", file=frame, false_accusation=1e-3)
         entry = Ledger.open("ledger.db").entries()[-1]
         assert entry.public["verdict"] == verdict_digest(found)
         assert len(Ledger.open("ledger.db").entries()[-2].public["evidence"][0]["sha256"]) == 64
@@ -131,7 +131,7 @@ def test_tables_in_memory_are_recorded_by_their_content(run, made):
 def test_a_ledger_that_can_only_be_read_is_traced_and_says_what_is_missing(run, made, monkeypatch):
     count = len(Ledger.open("ledger.db").entries())
     monkeypatch.setattr("os.access", lambda *_: False)
-    found = workbench.trace("ledger.db", "key", file="leak.csv", false_accusation=1e-3)
+    found = trace("ledger.db", "key", file="leak.csv", false_accusation=1e-3)
     assert (found.accused, found.record) == (("bob",), None)
     assert any("is not recorded" in note for note in found.notes)
     assert len(Ledger.open("ledger.db").entries()) == count
@@ -288,7 +288,7 @@ def test_mapped_columns_and_the_account_are_recorded(run, made, monkeypatch, tmp
     account = pwd.getpwuid(os.getuid()).pw_name
     assert entry.public["columns"] == {"region": "zip"}
     assert (entry.public["who"], entry.public["account"]) == (account, account)
-    workbench.trace("ledger.db", "key", file="leak.csv", false_accusation=1e-3, who="ruth")
+    trace("ledger.db", "key", file="leak.csv", false_accusation=1e-3, who="ruth")
     last = Ledger.open("ledger.db").entries(kind="trace")[-1].public
     assert (last["who"], last["account"], last["columns"]) == ("ruth", account, {})
 

@@ -23,9 +23,9 @@ from veilmark.engines.postgres import PgTable, Postgres
 from veilmark.engines.postgres_session import CONNECTION, LOCK_WAIT, SETTINGS, WORK_MEMORY
 from veilmark.engines.sources import PostgresTable
 from veilmark.errors import DataError, OptionError, OutputError, VeilmarkError
-from veilmark.study import Study
+from veilmark.mark.members import Recognized, recognize
+from veilmark.study.study import Study
 from veilmark.veil.ola import Ola
-from veilmark.workbench.recognizing import Recognized, recognize
 
 NUMBERS = itertools.count(1)
 OUR_SESSIONS = "FROM pg_stat_activity WHERE application_name = 'veilmark' AND datname = current_database()"

@@ -12,9 +12,9 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from veilmark.classes import ClassTable
 from veilmark.engines.duckdb import DuckDB
 from veilmark.errors import DataError, OptionError, VeilmarkWarning
+from veilmark.tables.classes import ClassTable
 
 TABLE = pa.table(
     {

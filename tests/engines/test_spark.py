@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 from mark.test_plan import KEY, linked_classes, wide
 from mark.test_plant import NAMES, some_rows
 from strength import examples
-from veilmark.classes import ClassTable
 from veilmark.csvtext import CsvWriter
 from veilmark.engines.duckdb import DuckDB
 from veilmark.engines.files import CsvFormat
@@ -34,16 +33,17 @@ from veilmark.errors import DataError, OptionError, OutputError, VeilmarkError, 
 from veilmark.mark.plan import plan_marks
 from veilmark.mark.plant import Rows, donors, lenders
 from veilmark.privacy.models import DistinctL, KAnonymity
-from veilmark.study import Study
-from veilmark.studyfile import StudySpec
+from veilmark.study.opening import class_table, engine_of, open_source, resolve_quasi
+from veilmark.study.spec import StudySpec
+from veilmark.study.study import Study
+from veilmark.tables.classes import ClassTable
+from veilmark.tables.pseudonyms import Pseudonyms
+from veilmark.tables.recoding import full_domain
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
-from veilmark.veil.pseudonyms import Pseudonyms
-from veilmark.veil.recoding import full_domain
+from veilmark.veil.planning import planned
+from veilmark.veil.starting_classes import starting_classes
 from veilmark.veil.verify import verify
-from veilmark.workbench.anonymizing import planned
-from veilmark.workbench.rolling import starting_classes
-from veilmark.workbench.sources import class_table, engine_of, open_source, resolve_quasi
 
 ROLES = {
     "zip": {"role": "quasi", "hierarchy": {"mask": 3}},

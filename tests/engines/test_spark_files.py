@@ -10,8 +10,8 @@ from veilmark.engines.duckdb import DuckDB
 from veilmark.engines.sources import SparkFiles
 from veilmark.engines.spark import Spark
 from veilmark.errors import DataError, OptionError
-from veilmark.study import Study
-from veilmark.studyfile import StudySpec
+from veilmark.study.spec import StudySpec
+from veilmark.study.study import Study
 from veilmark.veil.ola import Ola
 
 

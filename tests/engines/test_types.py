@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from veilmark.errors import DataError, OutputError
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.veil.ola import Ola
 
 HALF = pa.array([0.5, None, 2.0], pa.float32()).cast(pa.float16())

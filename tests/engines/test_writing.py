@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veilmark.cells import BatchCoder
 from veilmark.cli.main import main
-from veilmark.domain import Domain
 from veilmark.engines import writing
 from veilmark.engines.recoder import Recoder
 from veilmark.engines.writing import even, write_rows
 from veilmark.errors import DataError, OptionError
-from veilmark.study import Settings, Study
+from veilmark.study.study import Settings, Study
+from veilmark.tables.cells import BatchCoder
+from veilmark.tables.domain import Domain
+from veilmark.tables.recoding import Recoding
 from veilmark.veil.anonymize import Microaggregation
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
-from veilmark.veil.recoding import Recoding
 
 VALUES = ["a", "b", "c", None]
 DOMAIN = Domain.of(pa.array(VALUES))

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilmark import Ola, Study
-from veilmark.cells import encode
-from veilmark.domain import Domain
 from veilmark.engines.recoder import Recoder
 from veilmark.engines.writing import write_rows
-from veilmark.workbench import sources
+from veilmark.study.study import opening as sources
+from veilmark.tables.cells import encode
+from veilmark.tables.domain import Domain
 
 
 class Arrow:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from veilmark.engines.duckdb import DuckDB
 from veilmark.guess import Guess, guess_columns
 from veilmark.hierarchy import parse_spec, resolve
-from veilmark.study import Study
+from veilmark.study.study import Study
 
 ENGINE = DuckDB()
 """One for all tests, for to open one takes longer than most of them."""
@@ -21,7 +21,7 @@ ENGINE = DuckDB()
 atexit.register(ENGINE.close)
 
 
-def guesses_of(source: object) -> dict[str, Guess]:
+def guess_again(source: object) -> dict[str, Guess]:
     """The guesses by column, once every hierarchy among them is known to fit its column."""
     table = ENGINE.open(source)
     guesses = {g.column: g for g in guess_columns(table)}
@@ -41,7 +41,7 @@ def _tells_nothing(guess: Guess) -> bool:
 
 def one(name: str, values: Sequence[object], times: int = 1) -> Guess:
     """The guess for a column that stands alone in a frame."""
-    return guesses_of(pa.table({name: pa.array([v for v in values for _ in range(times)])}))[name]
+    return guess_again(pa.table({name: pa.array([v for v in values for _ in range(times)])}))[name]
 
 
 def roles(guesses: dict[str, Guess]) -> dict[str, str]:

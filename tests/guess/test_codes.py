@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from guessing import guesses_of, one
+from guessing import guess_again, one
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -98,5 +98,5 @@ def test_codes_that_the_study_has_already_stay_missing():
 
 def test_every_column_is_looked_at_in_a_table_without_rows():
     assert (
-        guesses_of(pa.table({"age": pa.array([], pa.int64()), "job": pa.array([], pa.string())}))["age"].missing == ()
+        guess_again(pa.table({"age": pa.array([], pa.int64()), "job": pa.array([], pa.string())}))["age"].missing == ()
     )

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
-from guessing import guesses_of, one, roles
+from guessing import guess_again, one, roles
 from hypothesis import given
 from hypothesis import strategies as st
 
 from veilmark.guess import Guess, facts
-from veilmark.guess.hierarchies import nested_widths
 from veilmark.guess.shapes import DATE_FORMS, shape_of
 from veilmark.guess.words import tokens_of
 from veilmark.hierarchy import parse_spec
+from veilmark.hierarchy.intervals import nested_widths
 
 # --- names -------------------------------------------------------------------------------------------------
 
@@ -56,17 +56,17 @@ def test_roles_by_name():
     }
     expected = {name: role for role, names in named.items() for name in names.split()}
     values = [f"x{i % 40}y" for i in range(1_000)]
-    assert roles(guesses_of(pa.table(dict.fromkeys(expected, values)))) == expected
+    assert roles(guess_again(pa.table(dict.fromkeys(expected, values)))) == expected
 
 
 def test_the_name_of_a_thing_is_no_persons_name():
     names = ("product_name", "hospital_name", "file_name")
-    found = guesses_of(pa.table(dict.fromkeys(names, ["abc", "def", "ghi"] * 50)))
+    found = guess_again(pa.table(dict.fromkeys(names, ["abc", "def", "ghi"] * 50)))
     assert set(roles(found).values()) == {"quasi"}
 
 
 def test_a_yes_or_no_about_an_identifier_is_none():
-    found = guesses_of(pa.table(dict.fromkeys(("has_phone", "email_consent"), ["yes", "no"] * 50)))
+    found = guess_again(pa.table(dict.fromkeys(("has_phone", "email_consent"), ["yes", "no"] * 50)))
     assert set(roles(found).values()) == {"quasi"}
 
 
@@ -80,7 +80,7 @@ def test_few_persons_have_names_all_the_same():
 def filled(*forms: str) -> dict[str, Guess]:
     """The guess for each form, filled with many numbers."""
     columns = [[form.format(i) for i in range(10, 90)] for form in forms]
-    found = guesses_of(pa.table(columns, names=[f"x{i}" for i in range(len(forms))]))
+    found = guess_again(pa.table(columns, names=[f"x{i}" for i in range(len(forms))]))
     return dict(zip(forms, found.values(), strict=True))
 
 
@@ -147,7 +147,7 @@ def test_dates_that_may_be_swapped_are_doubtful():
 @pytest.mark.parametrize("kind", [pa.string(), pa.int64()])
 def test_dates_of_bare_digits_need_a_name(kind):
     values = pa.array([str(20200101 + i % 28) for i in range(400)]).cast(kind)
-    guesses = guesses_of(pa.table({"visit_date": values, "x": values}))
+    guesses = guess_again(pa.table({"visit_date": values, "x": values}))
     assert guesses["visit_date"].hierarchy == {"dates": ["month", "year", "decade"], "format": "%Y%m%d"}
     assert "dates" not in (guesses["x"].hierarchy or {})
 
@@ -235,7 +235,7 @@ def test_doubts_are_warned_of():
 
 
 def roles_of(**columns: Sequence[object]) -> dict[str, str]:
-    return roles(guesses_of(pa.table({name: list(values) for name, values in columns.items()})))
+    return roles(guess_again(pa.table({name: list(values) for name, values in columns.items()})))
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from guessing import guesses_of
+from guessing import guess_again
 
 from veilmark import Study
-from veilmark.persons import Folding
 from veilmark.sample import hospital
+from veilmark.tables.persons import Folding
 
 
 def of_person(**columns):
-    return guesses_of(pa.table({"patient_id": [f"p{i // 4}" for i in range(400)]} | columns))["patient_id"]
+    return guess_again(pa.table({"patient_id": [f"p{i // 4}" for i in range(400)]} | columns))["patient_id"]
 
 
 def test_nothing_varies():
@@ -41,7 +41,7 @@ def test_a_missing_value_does_not_vary():
 def test_attacks_and_methods_run_on_a_guessed_study():
     study = Study.guess(hospital(120, 1))
     assert study.folding == Folding("latest", "visit_date")
-    from veilmark.workbench.comparing import Asked, compare_methods
+    from veilmark.workbench.compare import CompareRequest, compare_methods
 
-    found = compare_methods(study, ["mondrian"], Asked(3), ["qicorr"], targets=20)
+    found = compare_methods(study, ["mondrian"], CompareRequest(3), ["qicorr"], targets=20)
     assert found.persons == 120

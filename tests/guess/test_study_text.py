@@ -7,7 +7,7 @@ import re
 
 import pyarrow as pa
 import pytest
-from guessing import guesses_of, opened, stored
+from guessing import guess_again, opened, stored
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -35,7 +35,7 @@ NASTY = [*_WORDS.split(), *_PHRASES, "\ufeffbom", "x" * 2_000, "yes no " * 300]
 
 
 def test_nasty_names_survive(tmp_path):
-    guesses = guesses_of(pa.table({name: ["a", "b"] for name in NASTY}))
+    guesses = guess_again(pa.table({name: ["a", "b"] for name in NASTY}))
     study = opened(study_text("nasty: #1.csv", list(guesses.values())), tmp_path)
     assert list(study.spec.attributes) == NASTY
     assert study.spec.source == "nasty: #1.csv"
@@ -51,7 +51,7 @@ def test_a_nasty_name_of_the_person_survives(tmp_path):
 def test_names_survive_in_csv_files(tmp_path):
     names = [n for n in NASTY if not n.startswith("\ufeff") and len(n) < 1_000]
     source = stored(pa.table({name: ["a", "b"] for name in names}), tmp_path, ".csv")
-    study = opened(study_text(source, list(guesses_of(source).values())), tmp_path)
+    study = opened(study_text(source, list(guess_again(source).values())), tmp_path)
     assert list(study.spec.attributes) == names
 
 
@@ -105,14 +105,14 @@ VALUES = st.one_of(
 def test_any_table_makes_a_study_file_that_lists_every_column_once(tmp_path, data, names, rows):
     columns = {name: data.draw(VALUES) for name in names}
     table = pa.table({name: pa.array([v[i % len(v)] for i in range(rows)]) for name, v in columns.items()})
-    guesses = guesses_of(table)
+    guesses = guess_again(table)
     study = opened(study_text("any.csv", list(guesses.values())), tmp_path)
     person = [study.person] if study.person is not None else []
     assert sorted([*study.spec.attributes, *person]) == sorted(names)
 
 
 def test_each_line_says_why():
-    text = study_text("patients.csv", list(guesses_of(hospital(1_000)).values()))
+    text = study_text("patients.csv", list(guess_again(hospital(1_000)).values()))
     assert "`veilmark measure`" in text
     assert "source: patients.csv\n" in text
     assert "\nperson: patient_id  # an id that repeats: 1,000 values in " in text
@@ -121,7 +121,7 @@ def test_each_line_says_why():
 
 
 def test_the_file_says_when_a_role_is_lacking():
-    guesses = list(guesses_of(voters(100)).values())
+    guesses = list(guess_again(voters(100)).values())
     assert "No sensitive column" in study_text("a.csv", guesses)
     assert "No quasi-identifier" in study_text("a.csv", guesses[:3])
 
@@ -130,7 +130,7 @@ def test_the_file_says_when_a_role_is_lacking():
 def test_no_value_is_given_away(make):
     """Words and long numbers of the data occur nowhere in the file."""
     table = make(300)
-    text = study_text("t.csv", list(guesses_of(table).values()))
+    text = study_text("t.csv", list(guess_again(table).values()))
     for name in set(table.column_names) - {"age", "yob"}:
         values = {str(v) for v in table[name].to_pylist() if v is not None}
         assert not [v for v in values if len(v) > 4 and v in text]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from guessing import guesses_of, opened, roles, stored
+from guessing import guess_again, opened, roles, stored
 
 from veilmark.engines.duckdb import DuckDB
 from veilmark.guess import facts, study_text
@@ -45,7 +45,7 @@ VOTERS = {
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_hospital(tmp_path, suffix):
     source = stored(hospital(1_000), tmp_path, suffix)
-    guesses = guesses_of(source)
+    guesses = guess_again(source)
     assert roles(guesses) == HOSPITAL
     assert {c: g.hierarchy for c, g in guesses.items() if g.hierarchy} == {
         "age": {"intervals": [5, 10, 20]},
@@ -61,7 +61,7 @@ def test_hospital(tmp_path, suffix):
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_voters(tmp_path, suffix):
-    guesses = guesses_of(stored(voters(5_000), tmp_path, suffix))
+    guesses = guess_again(stored(voters(5_000), tmp_path, suffix))
     assert roles(guesses) == VOTERS
     assert guesses["yob"].hierarchy == {"intervals": [5, 10, 20]}
     assert guesses["zip"].hierarchy == {"mask": 5}
@@ -69,7 +69,7 @@ def test_voters(tmp_path, suffix):
 
 
 def test_frames_too():
-    assert roles(guesses_of(hospital(100).to_pandas())) == HOSPITAL
+    assert roles(guess_again(hospital(100).to_pandas())) == HOSPITAL
 
 
 def shared(path: str) -> str:
@@ -80,7 +80,7 @@ def shared(path: str) -> str:
 
 
 def test_adult():
-    guesses = guesses_of(shared("adult/adult_arx_30162.csv"))
+    guesses = guess_again(shared("adult/adult_arx_30162.csv"))
     sensitive = [c for c, role in roles(guesses).items() if role == "sensitive"]
     assert sensitive == ["salary-class"]
     assert {role for c, role in roles(guesses).items() if c != "salary-class"} == {"quasi"}
@@ -88,7 +88,7 @@ def test_adult():
 
 
 def test_informs():
-    assert roles(guesses_of(shared("informs_2005/fslip_view_2005.csv"))) == {
+    assert roles(guess_again(shared("informs_2005/fslip_view_2005.csv"))) == {
         "person_id": "person",
         "age": "quasi",
         "race": "quasi",
@@ -102,7 +102,7 @@ def test_informs():
 
 
 def test_zip_areas():
-    guesses = guesses_of(shared("zcta_us/zcta_combined.csv"))
+    guesses = guess_again(shared("zcta_us/zcta_combined.csv"))
     assert guesses["zcta"].warnings == ("nearly unique: it looks like a direct identifier",)
     assert [guesses[c].role for c in ("white", "hispanic", "pop2010")] == ["other"] * 3
     assert [guesses[c].hierarchy for c in ("lat", "lon")] == [{"intervals": [0.01, 0.1, 1]}] * 2
@@ -123,7 +123,7 @@ def test_typed_columns():
             "blank": pa.nulls(300),
         }
     )
-    guesses = guesses_of(table)
+    guesses = guess_again(table)
     others, sensitive = ("weight", "blank"), ("amount",)
     assert {c for c, role in roles(guesses).items() if role == "other"} == set(others)
     assert {c for c, role in roles(guesses).items() if role == "quasi"} == {*table.column_names} - {*others, *sensitive}
@@ -134,7 +134,7 @@ def test_typed_columns():
 def test_nested_columns_stand_in_the_file_as_comments_only(tmp_path):
     data = {"tags": [["a"], ["b"]], "info": [{"a": 1}, {"a": 2}], "raw": [b"\0", b"\1"], "sex": ["F", "M"]}
     file = stored(pa.table(data), tmp_path, ".parquet")
-    guesses = guesses_of(file)
+    guesses = guess_again(file)
     assert [guesses[c].usable for c in data] == [False, False, False, True]
     text = study_text(file, list(guesses.values()))
     assert "  # tags: {role: other}" in text
@@ -144,14 +144,14 @@ def test_nested_columns_stand_in_the_file_as_comments_only(tmp_path):
 
 
 def test_a_table_of_nested_columns_only():
-    assert not guesses_of(pa.table({"tags": [["a"], ["b"]]}))["tags"].usable
+    assert not guess_again(pa.table({"tags": [["a"], ["b"]]}))["tags"].usable
 
 
 @pytest.mark.parametrize("rows", [0, 1, 3])
 @pytest.mark.parametrize(("make", "expected"), [(hospital, HOSPITAL), (voters, VOTERS)])
 def test_tiny_tables(make, expected, rows, tmp_path):
     table = make(10).slice(0, rows)
-    guesses = guesses_of(table)
+    guesses = guess_again(table)
     opened(study_text("tiny.csv", list(guesses.values())), tmp_path)
     if rows:
         found = roles(guesses)
@@ -161,7 +161,7 @@ def test_tiny_tables(make, expected, rows, tmp_path):
 def test_missing_and_constant_columns():
     nothing = pa.nulls(50, pa.string())
     table = pa.table({"x": nothing, "ssn": nothing, "city": nothing, "y": ["a"] * 50, "country": ["a"] * 50})
-    guesses = guesses_of(table)
+    guesses = guess_again(table)
     assert roles(guesses) == {"x": "other", "ssn": "direct", "city": "quasi", "y": "other", "country": "quasi"}
     assert guesses["x"].reason == "no values: 50 records, all missing"
     assert guesses["y"].reason == "the same value in all records: 1 value in 50 records"
@@ -179,7 +179,7 @@ def test_large_tables_are_counted_by_slices(monkeypatch):
             "race": ["a", "b"] * 100_000,
         }
     )
-    guesses = guesses_of(table)
+    guesses = guess_again(table)
     assert roles(guesses) == {"patient_id": "person", "text": "direct", "half": "quasi", "race": "quasi"}
     assert guesses["text"].reason == "nearly unique text: about 200,000 values in 200,000 records"
     assert guesses["race"].reason.endswith(": 2 values in 200,000 records")
@@ -193,6 +193,6 @@ def test_one_statement_looks_for_codes_and_one_counts_unless_the_table_is_very_w
     ran: list[str] = []
     run = DuckDB.run
     monkeypatch.setattr(DuckDB, "run", lambda self, statement: ran.append(statement) or run(self, statement))
-    guesses = guesses_of(pa.table({f"c{i}": [f"v{k % (i + 2)}" for k in range(40)] for i in range(columns)}))
+    guesses = guess_again(pa.table({f"c{i}": [f"v{k % (i + 2)}" for k in range(40)] for i in range(columns)}))
     assert len([s for s in ran if "LIMIT" not in s and "DESCRIBE" not in s]) == statements
     assert guesses[f"c{columns - 1}"].reason.endswith(f": {columns + 1} values in 40 records")

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import pyarrow as pa
 import pytest
-from guessing import ENGINE, guesses_of
+from guessing import ENGINE, guess_again
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,7 +53,7 @@ def test_large_tables_are_estimated(monkeypatch):
 
 def test_a_measurement_carries_the_figure():
     rows = range(400)
-    found = guesses_of(pa.table({"sex": ["f", "m"] * 200, "bmi": [20 + (i % 160) / 7 for i in rows]}))["bmi"]
+    found = guess_again(pa.table({"sex": ["f", "m"] * 200, "bmi": [20 + (i % 160) / 7 for i in rows]}))["bmi"]
     assert found.role == "other"
     (warning,) = found.warnings
     assert warning.startswith("0 of 400 records are unique by the quasi-identifiers and this column (0 by")

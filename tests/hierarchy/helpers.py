@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
-from veilmark.domain import Domain
 from veilmark.errors import HierarchyError
 from veilmark.hierarchy import Levels, parse_spec, resolve
+from veilmark.tables.domain import Domain
 
 
 def domain(*values: Any) -> Domain:

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hierarchy.helpers import check_sound, failure, levels_of, paths, spec_failure
-from veilmark.domain import Domain
 from veilmark.hierarchy import parse_spec, resolve
+from veilmark.tables.domain import Domain
 
 UNITS = ["day", "month", "quarter", "year", "decade", "century"]
 

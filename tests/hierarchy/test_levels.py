@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 from hierarchy.helpers import check_sound, levels_of, paths
-from veilmark.domain import Domain
 from veilmark.hierarchy import parse_spec, resolve
+from veilmark.tables.domain import Domain
 
 
 def test_without_a_hierarchy_there_are_value_and_star():

@@ -9,13 +9,15 @@ import pyarrow as pa
 import pytest
 
 from marked_release import QUASI, STUDY, read
-from veilmark import workbench
 from veilmark.errors import VeilmarkError
 from veilmark.mark.marking import CopyMarking
+from veilmark.mark.request import ReleaseRequest
 from veilmark.output import write_table
 from veilmark.privacy.models import TCloseness
 from veilmark.sample import voters
+from veilmark.study.opening import open_study
 from veilmark.veil.ola import Ola
+from veilmark.workbench.release import release
 
 NAMES = ("ada", "bob", "cyd", "dan")
 LIMIT = 0.25
@@ -38,7 +40,7 @@ def place(tmp_path_factory):
 
 def publish(place, run, limit=LIMIT, seed=None, dry_run=False, **marking):
     given = {"decoys": 2, "risk": (1.0, 40.0), "false_accusation": 1e-2, "budget": 0.9} | marking
-    job = workbench.Job(
+    job = ReleaseRequest(
         place / "population.csv",
         ("voter_id",),
         CopyMarking(NAMES, 5, **given),
@@ -46,8 +48,8 @@ def publish(place, run, limit=LIMIT, seed=None, dry_run=False, **marking):
         Ola(0.4),
         seed=seed,
     )
-    study = workbench.open_study(place / "study.yaml")
-    return workbench.release(study, job, place / f"{run}.db", place / f"{run}.key", place / run, dry_run=dry_run)
+    study = open_study(place / "study.yaml")
+    return release(study, job, place / f"{run}.db", place / f"{run}.key", place / run, dry_run=dry_run)
 
 
 def farthest(path):

@@ -18,12 +18,15 @@ from hypothesis import strategies as st
 from mark.test_plan import KEY, linked_classes, wide
 from register import QUASI, Register, town
 from strength import examples
-from veilmark import workbench
 from veilmark.mark.plan import plan_marks
 from veilmark.mark.plant import Rows, copy_of, donors
+from veilmark.mark.request import ReleaseRequest
 from veilmark.privacy.models import DistinctL, KAnonymity, TCloseness
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
+from veilmark.workbench import ledger as ledger_verbs
+from veilmark.workbench.anonymize import anonymize
+from veilmark.workbench.release import release
 
 NAMES = ("ada", "bob", "cyd")
 
@@ -152,9 +155,9 @@ def place(tmp_path_factory):
 def publish(place, name, form="csv", seed=7, method=None, models=(), study=None, data=None, **marking):
     data = data or town()
     wanted = wide(NAMES, **({"k": 3, "covers": 4} | marking))
-    job = workbench.Job(data.population, ("voter",), wanted, models, method or Ola(0.2, "dm_star"), seed, form)
-    made = workbench.release(study or data.study(), job, place / f"{name}.db", place / "key", place / name)
-    decoys = workbench.ledger.decoys(place / f"{name}.db", made.release, place / "key")
+    job = ReleaseRequest(data.population, ("voter",), wanted, models, method or Ola(0.2, "dm_star"), seed, form)
+    made = release(study or data.study(), job, place / f"{name}.db", place / "key", place / name)
+    decoys = ledger_verbs.decoys(place / f"{name}.db", made.release, place / "key")
     return data, made, decoys
 
 
@@ -217,7 +220,7 @@ def test_published_copies_row_by_row(place, name, given):
 def test_a_t_that_the_release_just_meets_can_be_promised(place):
     """Copies lack some classes, and so differ a little from the whole that t compares with: they keep it all the same."""
     models = (KAnonymity(3), TCloseness("diagnosis", 0.5))
-    plain = workbench.anonymize(town().study(), models, place / "plain.csv", Ola(0.2, "dm_star"))
+    plain = anonymize(town().study(), models, place / "plain.csv", Ola(0.2, "dm_star"))
     limit = plain.verified.t["diagnosis"]
     _, made, _ = publish(place, "tight", models=(TCloseness("diagnosis", limit),), covers=6, risk=None)
     worst = []
@@ -241,12 +244,12 @@ def test_the_same_seed_gives_other_recipients_other_marks(place):
     """Else one could be taken for the other."""
     drawn = []
     for i, names in enumerate((("ada", "bob"), ("cyd", "dan"), ("ada", "bob"))):
-        job = workbench.Job(town().population, ("voter",), wide(names, k=3), (), Ola(0.2, "dm_star"), 7)
-        made = workbench.release(town().study(), job, place / "others.db", place / "key", place / f"others_{i}")
+        job = ReleaseRequest(town().population, ("voter",), wide(names, k=3), (), Ola(0.2, "dm_star"), 7)
+        made = release(town().study(), job, place / "others.db", place / "key", place / f"others_{i}")
         drawn.append(
             [
                 set(map(key_of, rows))
-                for rows in workbench.ledger.decoys(place / "others.db", made.release, place / "key").values()
+                for rows in ledger_verbs.decoys(place / "others.db", made.release, place / "key").values()
             ]
         )
     assert drawn[0] == drawn[2]

@@ -16,11 +16,12 @@ from veilmark.errors import DataError, OptionError
 from veilmark.mark.discover import Linked
 from veilmark.mark.marking import CopyMarking
 from veilmark.mark.reports import detectability, near_limit, scalability, size_bins
+from veilmark.mark.request import ReleaseRequest
 from veilmark.sample import voters
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.veil.ola import Ola
-from veilmark.workbench.feasibility import feasible
-from veilmark.workbench.releasing import Job, release
+from veilmark.workbench.feasible import feasible
+from veilmark.workbench.release import release
 
 
 def linked_of(published, suppressed, population, outside=None):
@@ -165,7 +166,7 @@ def test_feasible_finds_what_a_release_would(tables, identity, tmp_path):
     assert (found.people, found.members_known) == (20_000, bool(identity))
     assert found.to_dict()["settings"][3]["feasibility"]["min_link"] == found.settings[3].feasibility.min_link
     if identity:
-        job = Job(people, identity, marking, method=Ola(0.1))
+        job = ReleaseRequest(people, identity, marking, method=Ola(0.1))
         planned = release(study, job, tmp_path / "l.db", tmp_path / "k", tmp_path / "out", dry_run=True)
         last = found.settings[-1]
         assert last.feasibility.classes > 0

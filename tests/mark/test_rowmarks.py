@@ -12,9 +12,10 @@ import pytest
 from veilmark.errors import OptionError, StudyError
 from veilmark.ledger import Key, Ledger
 from veilmark.mark.marking import CopyMarking
+from veilmark.mark.request import ReleaseRequest
 from veilmark.mark.rowmarks import fingerprints, number_rows
 from veilmark.privacy.models import DistinctL, TCloseness
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.trace.accuse import trace_file
 from veilmark.trace.bits import marks_of
 from veilmark.trace.columns import match_columns
@@ -22,7 +23,7 @@ from veilmark.trace.evidence import Marked
 from veilmark.trace.leaked import LeakedTable
 from veilmark.trace.sighting import sightings
 from veilmark.veil.ola import Ola
-from veilmark.workbench.releasing import Job, release
+from veilmark.workbench.release import release
 
 NAMES = ("ada", "bob", "cyd", "dan", "eve")
 QUASI = ["area", "sex", "age"]
@@ -49,7 +50,7 @@ def study(data, **more):
 
 def published(place, data, models=(), marks="rows", collusion=2, seed=3):
     marking = CopyMarking(NAMES, 5, decoys=0, collusion=collusion, false_accusation=1e-4, marks=marks)
-    job = Job(None, (), marking, models=models, method=Ola(0.0), seed=seed)
+    job = ReleaseRequest(None, (), marking, models=models, method=Ola(0.0), seed=seed)
     made = release(study(data), job, place / "ledger.db", place / "key", place / "copies")
     book = Ledger.open(place / "ledger.db")
     secret = book.secrets(made.release, Key.open(place / "key"))
@@ -158,7 +159,7 @@ def test_what_groups_lose_by_row_marks_is_counted_and_limited(tmp_path, marks):
         assert made.cost["most_lost"] == pytest.approx(worst)
         assert worst > 0.001
         marking = CopyMarking(NAMES, 5, decoys=0, collusion=2, false_accusation=1e-4, marks=marks, most_lost=0.001)
-        job = Job(None, (), marking, method=Ola(0.0), seed=turn)
+        job = ReleaseRequest(None, (), marking, method=Ola(0.0), seed=turn)
         with pytest.raises(OptionError, match=r"but most_lost= allows at most 0\.1%"):
             release(study(data), job, place / "limited.db", place / "limited.key", place / "limited")
 
@@ -179,7 +180,7 @@ def test_the_same_rows_are_marked_in_the_next_release(tmp_path):
     marking = CopyMarking(NAMES, 5, decoys=0, collusion=2, false_accusation=1e-4, marks="rows")
     made = release(
         study(later),
-        Job(None, (), marking, method=Ola(0.0), seed=8),
+        ReleaseRequest(None, (), marking, method=Ola(0.0), seed=8),
         tmp_path / "ledger.db",
         tmp_path / "key",
         tmp_path / "again",
@@ -223,10 +224,10 @@ def test_what_row_marks_need_is_said(tmp_path):
     data = people().append_column("id", pa.array([f"p{i // 2}" for i in range(1_500)]))
     marking = CopyMarking(NAMES, 5, decoys=0, collusion=2, false_accusation=1e-4, marks="rows")
     with pytest.raises(StudyError, match="one record per person"):
-        release(study(data, person="id"), Job(None, (), marking, method=Ola(0.5)), dry_run=True)
+        release(study(data, person="id"), ReleaseRequest(None, (), marking, method=Ola(0.5)), dry_run=True)
     with pytest.raises(OptionError, match=r"row marks \(records that differ"):
         release(
             study(people().drop_columns(["cost"]).slice(0, 300).append_column("cost", pa.array(["1"] * 300))),
-            Job(None, (), marking, method=Ola(0.5)),
+            ReleaseRequest(None, (), marking, method=Ola(0.5)),
             dry_run=True,
         )

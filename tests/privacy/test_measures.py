@@ -19,7 +19,7 @@ import oracle
 from strength import examples
 from veilmark.errors import OptionError, StudyError
 from veilmark.privacy.measures import Sensitive, measure_classes, rank_values
-from veilmark.study import Study
+from veilmark.study.study import Study
 
 pytestmark = pytest.mark.filterwarnings("ignore:In a future version, the keys:Warning:pycanon")
 

@@ -16,11 +16,11 @@ from veilmark.cli.main import main
 from veilmark.output import write_table
 from veilmark.privacy.missing import missing_counted
 from veilmark.privacy.models import Alpha, DistinctL, EntropyL, RecursiveL, TCloseness
-from veilmark.study import Study
+from veilmark.study.opening import class_table, engine_of, open_source
+from veilmark.study.study import Study
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
-from veilmark.workbench.anonymizing import follow_distances
-from veilmark.workbench.sources import class_table, engine_of, open_source
+from veilmark.veil.planning import follow_distances
 
 LEVELS = [{"1": "low", "2": "low", "3": "high", "4": "high"}]
 ROWS = st.lists(

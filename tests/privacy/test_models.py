@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 import oracle
 from strength import examples
-from veilmark.domain import Domain
 from veilmark.errors import OptionError
 from veilmark.hierarchy import parse_spec, resolve
 from veilmark.privacy import diversity
@@ -39,6 +38,7 @@ from veilmark.privacy.models import (
     class_distance,
     failing_classes,
 )
+from veilmark.tables.domain import Domain
 
 quick = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

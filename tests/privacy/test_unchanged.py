@@ -18,16 +18,17 @@ from register import ROLES, town
 from strength import examples
 from veilmark.cli.main import main
 from veilmark.mark.marking import CopyMarking
+from veilmark.mark.request import ReleaseRequest
 from veilmark.output import write_table
 from veilmark.privacy import unchanged
 from veilmark.privacy.models import DistinctL
 from veilmark.privacy.unchanged import Unchanged, worst_first
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.veil.anonymize import Microaggregation
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
 from veilmark.veil.verify import verify
-from veilmark.workbench.releasing import Job, release
+from veilmark.workbench.release import release
 
 ATTRIBUTES = {
     "zip": {"role": "quasi", "hierarchy": {"mask": 2}},
@@ -275,7 +276,7 @@ def test_the_first_copy_is_counted(tmp_path, limits):
     """Decoys included; a dry run has no file to count in."""
     marking = CopyMarking(("ada", "bob", "cyd"), 3, decoys=3, covers=8, false_accusation=1e-2, risk=(1, 20))
     models = tuple(DistinctL("diagnosis", 2) for _ in limits)
-    job = Job(town().population, ("voter",), marking, models, method=Ola(0.4, "dm_star"), seed=5)
+    job = ReleaseRequest(town().population, ("voter",), marking, models, method=Ola(0.4, "dm_star"), seed=5)
     study = Study.of(town().source, {**ROLES, "cost": "other"})
     assert release(study, job, dry_run=True).unchanged == {}
     got = release(study, job, tmp_path / "ledger.db", tmp_path / "key", tmp_path / "copies")

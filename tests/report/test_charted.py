@@ -20,13 +20,13 @@ from veilmark.hierarchy import resolve
 from veilmark.mark.marking import CopyMarking
 from veilmark.sample import voters
 from veilmark.score import ahp
+from veilmark.study.opening import class_table, engine_of, open_source
 from veilmark.trace.accuse import Suspect, Traced
 from veilmark.veil.sliced import Sliced
-from veilmark.workbench.comparing import compare_methods
-from veilmark.workbench.feasibility import feasible
-from veilmark.workbench.simulating import simulate
-from veilmark.workbench.sources import class_table, engine_of, open_source
-from veilmark.workbench.starting import make_sample
+from veilmark.workbench.compare import compare_methods
+from veilmark.workbench.feasible import feasible
+from veilmark.workbench.init import make_sample
+from veilmark.workbench.simulate import simulate
 
 STUDY = """version: 1
 source: visits.csv
@@ -186,7 +186,7 @@ def test_without_altair_the_text_is_shown(results, monkeypatch, tmp_path):
 
 
 def test_importing_loads_no_chart_package():
-    modules = "veilmark.study, veilmark.workbench, veilmark.report.class_charts, veilmark.veil.anonymize"
+    modules = "veilmark.study.study, veilmark.workbench, veilmark.report.class_charts, veilmark.veil.anonymize"
     code = f"import sys, {modules}; assert not {{'altair', 'vl_convert'}} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strength import examples
-from veilmark.domain import Domain
 from veilmark.hierarchy import Levels, parse_spec, resolve
 from veilmark.privacy.measures import count_sizes
 from veilmark.report import ahp_chart, charts, class_charts, hierarchy_chart, lattice_chart, score_charts, trace_chart
 from veilmark.score import ahp, scores
 from veilmark.score.scores import Options, RecordScore, Score, ScoreResult
+from veilmark.tables.domain import Domain
 from veilmark.trace.accuse import Suspect, Traced
 from veilmark.veil.ola import Evaluated
 

@@ -24,8 +24,8 @@ from veilmark.privacy.require import Requirement
 from veilmark.privacy.unchanged import Unchanged
 from veilmark.report import document
 from veilmark.report.document import Book, CopyCheck, File, Promise, Report, Shared, Slices, Subject, findings, render
-from veilmark.study import Study
-from veilmark.workbench.attacking import Attacked
+from veilmark.study.study import Study
+from veilmark.workbench.attack import Attacked
 
 HOSTILE = "</td></script><script>alert(1)</script>&\"'{{ 7 * 7 }}"
 VOID = {"meta", "br", "img"}

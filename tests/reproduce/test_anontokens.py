@@ -13,9 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veilmark.classes import ClassTable, Tally
 from veilmark.cli import reproduce as cli
-from veilmark.domain import Domain
 from veilmark.engines.duckdb import DuckDB
 from veilmark.errors import DataError, OptionError
 from veilmark.hierarchy import parse_spec, resolve
@@ -36,9 +34,11 @@ from veilmark.reproduce.comparison import (
     verdict,
 )
 from veilmark.reproduce.population import DATA, STATES, draw_sample, levels_of, population, write_population
+from veilmark.tables.classes import ClassTable, Tally
+from veilmark.tables.domain import Domain
+from veilmark.tables.recoding import full_domain
 from veilmark.veil.ola import Ola, search
-from veilmark.veil.recoding import full_domain
-from veilmark.workbench.reproducing import reproduce, write_populations
+from veilmark.workbench.reproduce import reproduce, write_populations
 
 HERE = pytest.mark.skipif(not DATA.is_dir(), reason="needs shared/data/zcta_us")
 SMALL = [replace(state, voters=40_000) for state in STATES]

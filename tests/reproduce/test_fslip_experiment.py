@@ -12,9 +12,9 @@ from veilmark.reproduce.comparison import UNKNOWN, Reproduced
 from veilmark.reproduce.fslip_attacks import CLAIMED, EXAMPLE, RECORDS, WHOLE, Fought, attack_rows
 from veilmark.reproduce.fslip_experiment import DATA, METHODS, PRINTED, Scope, experiment, hospital, informs
 from veilmark.reproduce.page import write_page
+from veilmark.study.opening import engine_of, fold_persons
 from veilmark.veil.onemany import OneMany
-from veilmark.workbench.slicing import anonymize_persons, resolve_all
-from veilmark.workbench.sources import engine_of, fold_persons
+from veilmark.workbench.anonymize_persons import anonymize_persons, resolve_all
 
 TINY = Scope((60, 120, 10_000), (2, 3), (2, 4), 3, targets=100, generated=240)
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from score.score_oracle import record_factors, scores, table_factors
 from strength import examples
-from veilmark import workbench
 from veilmark.errors import DataError, OptionError, StudyError
 from veilmark.score.scores import Options
-from veilmark.study import Study
+from veilmark.study.study import Study
+from veilmark.workbench.score import score as run_score
 
 WEIGHTS = {"Migraine": 0.05472, "Flu": 0.05472, "Hypertension": 0.10944, "HIV": 0.21888}
 TABLE_1A = (
@@ -153,7 +153,7 @@ def test_records_that_the_source_does_not_have(study):
     )
     with pytest.raises(DataError, match=r"1 of the 2 records .* are not in the source"):
         study.score(part)
-    got = workbench.score(study, part, skip_unknown=True)
+    got = run_score(study, part, skip_unknown=True)
     assert (got.records, got.unknown_records) == (1, 1)
     assert got.scores["tkl"].value == pytest.approx(0.27736)
 
@@ -164,14 +164,14 @@ def test_more_copies_than_the_source_has(study):
     )
     with pytest.raises(DataError, match="1 of the 2 records"):
         study.score(twice)
-    assert workbench.score(study, twice, skip_unknown=True).records == 1
+    assert run_score(study, twice, skip_unknown=True).records == 1
 
 
 def test_the_cap_holds_everywhere(tmp_path):
     table = pa.table({"a": ["x", "x", "y"], "s": ["p", "q", "p"], "t": ["u", "u", "v"]})
     weights = {name: {"role": "sensitive", "weights": {"default": 0.9}} for name in "st"}
     study = Study.of(table, {"a": "quasi", **weights})
-    got = workbench.score(study, options=Options(cap=True), records=tmp_path / "r.csv")
+    got = run_score(study, options=Options(cap=True), records=tmp_path / "r.csv")
     assert got.worst[0].tkl == got.scores["tkl_max"].value
     assert sum(pa_csv.read_csv(tmp_path / "r.csv")["tkl"].to_pylist()) == pytest.approx(got.scores["tkl"].value)
     assert sum(c.tkl for c in got.top_classes) == pytest.approx(got.scores["tkl"].value)
@@ -189,7 +189,7 @@ def test_a_column_called_like_a_score(tmp_path):
     table = pa.table({"weight": [70, 80], "s": ["u", "v"]})
     study = Study.of(table, {"s": {"role": "sensitive", "weights": {"default": 0.5}}})
     with pytest.raises(DataError, match="has a column 'weight' already"):
-        workbench.score(study, records=tmp_path / "r.csv")
+        run_score(study, records=tmp_path / "r.csv")
     assert not list(tmp_path.iterdir())
 
 
@@ -201,7 +201,7 @@ def test_one_record_explained(study):
 
 
 def test_each_record_is_written_in_the_published_order(study, tmp_path):
-    workbench.score(study, records=tmp_path / "r.csv")
+    run_score(study, records=tmp_path / "r.csv")
     rows = pa_csv.read_csv(tmp_path / "r.csv")
     extra = ["weight", "df_k", "df_l", "df_t", "m", "l_severity", "tkl"]
     assert rows.column_names == ["City", "Gender", "Diagnosis", "Job", *extra]
@@ -213,7 +213,7 @@ def test_unknown_records_have_no_scores_in_the_file(study, tmp_path):
     part = pa.table(
         {"Job": ["x", "Lawyer"], "City": ["Calgary"] * 2, "Gender": ["Female"] * 2, "Diagnosis": ["Flu"] * 2}
     )
-    workbench.score(study, part, records=tmp_path / "r.parquet", skip_unknown=True)
+    run_score(study, part, records=tmp_path / "r.parquet", skip_unknown=True)
     assert pq.read_table(tmp_path / "r.parquet")["tkl"].to_pylist() == [None, pytest.approx(0.27736)]
 
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from veilmark.domain import Domain
 from veilmark.errors import VeilmarkWarning, WeightsError
 from veilmark.score.weights import read_weights
+from veilmark.tables.domain import Domain
 
 
 def weights_of(given, values, folder):

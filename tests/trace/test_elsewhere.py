@@ -13,11 +13,15 @@ from hypothesis import strategies as st
 from marked_release import make_release
 from marks import ABOVE, COLUMNS, EVERY, VALUES, marked
 from strength import examples
-from veilmark import workbench
 from veilmark.mark.marking import CopyMarking
+from veilmark.mark.request import ReleaseRequest
+from veilmark.study.opening import open_study
 from veilmark.trace.elsewhere import Classes, may_agree, used_before
 from veilmark.trace.sealed import Values
 from veilmark.veil.ola import Ola
+from veilmark.workbench import ledger as ledger_verbs
+from veilmark.workbench.release import release as run_release
+from veilmark.workbench.trace import trace
 
 NAMES = ("ada", "bob", "cyd")
 TEXTS = [f"{i:02d}" for i in range(12)]
@@ -97,15 +101,15 @@ def twice(tmp_path_factory):
     """Two releases of one source to the same five recipients, at different levels."""
     folder = tmp_path_factory.mktemp("twice")
     case = make_release(folder, people=60_000, members=3_000, covers=0, decoys=2)
-    job = workbench.Job(
+    job = ReleaseRequest(
         folder / "population.csv",
         ("voter_id",),
         CopyMarking(case.names, k=5, decoys=2, risk=(1.0, 20.0)),
         method=Ola(0.05, loss="gcp"),
         seed=11,
     )
-    study = workbench.open_study(folder / "study.yaml")
-    second = workbench.release(study, job, folder / "ledger.db", folder / "key", folder / "second")
+    study = open_study(folder / "study.yaml")
+    second = run_release(study, job, folder / "ledger.db", folder / "key", folder / "second")
     return case, second
 
 
@@ -113,10 +117,10 @@ def test_claims_of_one_release_name_its_recipient_or_nobody(twice, tmp_path):
     case, second = twice
     named = []
     for release in (case.release, second.release):
-        decoys = workbench.ledger.decoys(case.ledger, release, case.key)
+        decoys = ledger_verbs.decoys(case.ledger, release, case.key)
         for name in case.names:
             claims = pa.table({"voter_id": [row["voter_id"] for row in decoys[name]]})
-            found = workbench.trace(case.ledger, case.key, claims=claims, false_accusation=0.05)
+            found = trace(case.ledger, case.key, claims=claims, false_accusation=0.05)
             assert set(found.accused) <= {name}
             named += found.accused
     assert len(named) >= 5
@@ -124,6 +128,6 @@ def test_claims_of_one_release_name_its_recipient_or_nobody(twice, tmp_path):
 
 def test_a_second_release_spares_the_classes_of_the_first(twice):
     case, second = twice
-    first, later = (workbench.ledger.decoys(case.ledger, r, case.key) for r in (case.release, second.release))
+    first, later = (ledger_verbs.decoys(case.ledger, r, case.key) for r in (case.release, second.release))
     persons = [{row["voter_id"] for rows in of.values() for row in rows} for of in (first, later)]
     assert any("used again" in note for note in second.notes) or not persons[0] & persons[1]

@@ -14,11 +14,12 @@ from marked_release import QUASI, make_release
 from veilmark import __version__
 from veilmark.errors import OptionError
 from veilmark.ledger.files import digest
-from veilmark.report.trace_page import Exhibit, all_tested, in_words, probability, standing, trace_page
+from veilmark.readable import probability
+from veilmark.report.trace_page import Exhibit, all_tested, in_words, standing, trace_page
 from veilmark.trace.accuse import Suspect, Traced
 from veilmark.workbench.ledger import verify
+from veilmark.workbench.trace import trace
 from veilmark.workbench.trace_report import check_report_path, write_trace_report
-from veilmark.workbench.tracing import trace
 
 VOID = {"meta", "br"}
 TAGS = {

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from veilmark.domain import Domain
 from veilmark.hierarchy import resolve
-from veilmark.study import Study
+from veilmark.study.study import Study
+from veilmark.tables.domain import Domain
 
 RNG = np.random.default_rng(5)
 ROWS = 600

@@ -10,7 +10,7 @@ from releases import LABELS, ROLES, ROWS, SOURCE, STUDY, VALUES, generalized, ta
 
 from strength import examples
 from veilmark.cli import show_utility
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.utility import classifier
 from veilmark.workbench import utility as workbench
 

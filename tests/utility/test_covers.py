@@ -9,9 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import oracle
-from veilmark.domain import Domain
 from veilmark.hierarchy import parse_spec, resolve
 from veilmark.privacy.models import KAnonymity
+from veilmark.tables.domain import Domain
 from veilmark.utility.covers import read_labels
 from veilmark.veil.mondrian import Mondrian, partition
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from people import CODES, People, people, some_people
-from veilmark.classes import ClassTable, Tally
 from veilmark.hierarchy import parse_spec, resolve
+from veilmark.tables.classes import ClassTable, Tally
 from veilmark.utility.local import local_by_attribute
 from veilmark.utility.sliced import (
     amounts,

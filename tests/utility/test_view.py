@@ -22,7 +22,7 @@ from strength import examples
 from veilmark.cli import utility as command
 from veilmark.errors import DataError, OptionError
 from veilmark.hierarchy import resolve
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.utility import classifier
 from veilmark.utility.association import cramers_v
 from veilmark.utility.loss import NodeLoss, untouched

@@ -19,20 +19,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strength import examples
-from veilmark import workbench
 from veilmark.cli import show_anonymize
 from veilmark.cli.main import main
-from veilmark.domain import Domain
 from veilmark.errors import DataError, HierarchyError, OptionError, StudyError, VeilmarkError, VeilmarkWarning
 from veilmark.hierarchy import parse_spec, resolve
 from veilmark.privacy.models import DeltaPresence, DistinctL, KAnonymity, KMap, TCloseness
-from veilmark.study import Study
+from veilmark.study.study import Study
+from veilmark.tables.domain import Domain
+from veilmark.tables.recoding import Recoding
 from veilmark.veil.anonymize import Microaggregation
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
-from veilmark.veil.recoding import Recoding
 from veilmark.veil.verify import Verified, verify
-from veilmark.workbench.anonymizing import Limits
+from veilmark.workbench import anonymize as anonymize_verb
+from veilmark.workbench.anonymize import Limits, anonymize, models_of
 
 RNG = np.random.default_rng(3)
 ROWS = 400
@@ -68,7 +68,7 @@ def read(path):
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_ola_writes_exactly_the_recoded_unsuppressed_records(tmp_path, suffix):
     path = tmp_path / f"out{suffix}"
-    got = workbench.anonymize(STUDY, [KAnonymity(6)], path, Ola(suppression=0.1))
+    got = anonymize(STUDY, [KAnonymity(6)], path, Ola(suppression=0.1))
     levels = got.plan.recoding.levels
 
     def labels(column):
@@ -95,7 +95,7 @@ def test_ola_writes_exactly_the_recoded_unsuppressed_records(tmp_path, suffix):
 def test_mondrian_keeps_every_record_and_its_promise(tmp_path, relaxed):
     path = tmp_path / "out.parquet"
     models = [KAnonymity(5), DistinctL("diagnosis", 2), TCloseness("diagnosis", 0.5)]
-    got = workbench.anonymize(STUDY, models, path, Mondrian(relaxed=relaxed))
+    got = anonymize(STUDY, models, path, Mondrian(relaxed=relaxed))
     rows = read(path)
     classes = Counter(tuple(row[c] for c in QUASI) for row in rows)
     assert len(rows) == ROWS
@@ -111,7 +111,7 @@ def test_persons_are_what_k_counts_and_their_column_is_left_out(tmp_path, capsys
     constant = pa.array([visits["key"][i // 4 * 4].as_py() for i in range(ROWS)])
     visits = visits.set_column(1, "key", constant)
     study = Study.of(visits, {"name": "direct", "key": {"role": "quasi", "hierarchy": {"mask": 5}}}, person="id")
-    got = workbench.anonymize(study, [KAnonymity(5)], tmp_path / "out.csv")
+    got = anonymize(study, [KAnonymity(5)], tmp_path / "out.csv")
     assert got.k >= 5
     assert got.verified.k == got.to_dict()["k_records"] == 4 * got.k
     show_anonymize.anonymized(got)
@@ -121,7 +121,7 @@ def test_persons_are_what_k_counts_and_their_column_is_left_out(tmp_path, capsys
 
 def test_a_recoding_can_be_saved_and_opened(tmp_path):
     for method in (Ola(suppression=0.1), Mondrian()):
-        workbench.anonymize(STUDY, [KAnonymity(6)], tmp_path / "o.csv", method, tmp_path / "rules.json")
+        anonymize(STUDY, [KAnonymity(6)], tmp_path / "o.csv", method, tmp_path / "rules.json")
         again = Recoding.open(tmp_path / "rules.json")
         again.save(tmp_path / "again.json")
         assert (tmp_path / "again.json").read_text() == (tmp_path / "rules.json").read_text()
@@ -132,9 +132,9 @@ def test_a_recoding_can_be_saved_and_opened(tmp_path):
 
 def test_a_file_that_breaks_its_promise_is_not_published(tmp_path, monkeypatch):
     lying = Verified(ROWS, 3, 1, {"diagnosis": 1}, {"diagnosis": 1.0}, {"diagnosis": 0.1}, {"diagnosis": 1.0})
-    monkeypatch.setattr(workbench.anonymizing, "verify", lambda *_: lying)
+    monkeypatch.setattr(anonymize_verb, "verify", lambda *_: lying)
     with pytest.raises(VeilmarkError, match="does not keep the promise"):
-        workbench.anonymize(STUDY, [KAnonymity(5)], tmp_path / "out.csv")
+        anonymize(STUDY, [KAnonymity(5)], tmp_path / "out.csv")
     assert not list(tmp_path.iterdir())
 
 
@@ -148,16 +148,16 @@ def test_verify_measures_a_file_by_itself(tmp_path):
 
 def test_limits_on_what_is_not_sensitive():
     with pytest.raises(OptionError, match=r"'diagnosi' is not a sensitive attribute.*Did you mean 'diagnosis'"):
-        workbench.models_of(STUDY, Limits(l={"diagnosi": 2}))
+        models_of(STUDY, Limits(l={"diagnosi": 2}))
     with pytest.raises(OptionError, match="l must be a whole number"):
-        workbench.models_of(STUDY, Limits(l={"diagnosis": 2.5}))
+        models_of(STUDY, Limits(l={"diagnosis": 2.5}))
 
 
 def test_the_output_may_not_be_the_source(tmp_path):
     pa_csv.write_csv(SOURCE, tmp_path / "d.csv")
     study = Study.of(tmp_path / "d.csv", ROLES)
     with pytest.raises(OptionError, match="one of the input files"):
-        workbench.anonymize(study, [KAnonymity(2)], tmp_path / "d.csv")
+        anonymize(study, [KAnonymity(2)], tmp_path / "d.csv")
 
 
 def test_the_command(tmp_path, monkeypatch, capsys):
@@ -409,7 +409,7 @@ def test_numbers_without_a_hierarchy_are_offered_one(tmp_path):
 @pytest.mark.parametrize("scale", [1e-4, 0.013, 1.0, 1e6])
 def test_offered_intervals_suit_any_range(scale):
     numbers = np.random.default_rng(1).random(2_000).round(6) * scale
-    spec = yaml.safe_load("{" + workbench.anonymizing._offer("x", numbers) + "}")["x"]
+    spec = yaml.safe_load("{" + anonymize_verb._offer("x", numbers) + "}")["x"]
     widths = parse_spec(spec["hierarchy"]).intervals
     assert 10 <= np.ptp(numbers) / widths[0] <= 110
 
@@ -485,11 +485,9 @@ def test_options_of_the_methods(folder, capsys):
 
 
 def test_a_file_with_another_column_is_not_published(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        workbench.anonymizing, "written_columns", lambda _: ["key", "age", "sex", "diagnosis", "cost", "name"]
-    )
+    monkeypatch.setattr(anonymize_verb, "written_columns", lambda _: ["key", "age", "sex", "diagnosis", "cost", "name"])
     with pytest.raises(VeilmarkError, match="does not have the columns it should"):
-        workbench.anonymize(STUDY, [KAnonymity(5)], tmp_path / "out.csv")
+        anonymize(STUDY, [KAnonymity(5)], tmp_path / "out.csv")
     assert not list(tmp_path.iterdir())
 
 
@@ -498,8 +496,8 @@ def test_a_file_with_another_column_is_not_published(tmp_path, monkeypatch):
 def test_columns_of_a_file_that_the_study_does_not_name_are_told_of(tmp_path, suffix, unnamed, capsys):
     named = {name: role for name, role in ROLES.items() if name != "cost"}
     study = Study.of(SOURCE, named, unnamed=unnamed)
-    got = workbench.anonymize(study, [KAnonymity(5)], tmp_path / f"out{suffix}", Ola(suppression=0.1))
-    there = workbench.anonymizing.written_columns(tmp_path / f"out{suffix}")
+    got = anonymize(study, [KAnonymity(5)], tmp_path / f"out{suffix}", Ola(suppression=0.1))
+    there = anonymize_verb.written_columns(tmp_path / f"out{suffix}")
     show_anonymize.anonymized(got)
     said = " ".join(capsys.readouterr().out.split())
     if unnamed == "other":

@@ -16,11 +16,11 @@ from strength import examples
 from veilmark.cli.main import main
 from veilmark.errors import DataError, OptionError, StudyError, VeilmarkWarning
 from veilmark.privacy.models import DistinctL, KMap, TCloseness
-from veilmark.study import Study
+from veilmark.study.study import Study
+from veilmark.tables.recoding import Recoding
 from veilmark.veil.anonymize import Microaggregation
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
-from veilmark.veil.recoding import Recoding
 
 GROUPS = {"a": "vowel", "e": "vowel", "b": "other", "c": "other", "d": "other"}
 ROLES = {

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from strength import examples
 from veilmark import Ola, Study
 from veilmark.cli.main import main
-from veilmark.domain import Domain
 from veilmark.hierarchy import parse_spec, resolve
+from veilmark.tables.domain import Domain
 from veilmark.veil.generalized import Generalized, generalized_by_labels
 
 

@@ -15,8 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracle
-from veilmark.classes import ClassTable, Tally
-from veilmark.domain import Domain
 from veilmark.engines.duckdb import DuckDB
 from veilmark.errors import OptionError, VeilmarkError, VeilmarkWarning
 from veilmark.hierarchy import Levels, parse_spec, resolve
@@ -30,6 +28,8 @@ from veilmark.privacy.models import (
     TCloseness,
 )
 from veilmark.sample import voters
+from veilmark.tables.classes import ClassTable, Tally
+from veilmark.tables.domain import Domain
 from veilmark.veil import cuts
 from veilmark.veil.mondrian import Mondrian, Partition, partition
 

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strength import examples
-from veilmark.classes import ClassTable
 from veilmark.engines.duckdb import DuckDB
 from veilmark.errors import OptionError
 from veilmark.hierarchy import parse_spec, resolve
@@ -31,6 +30,7 @@ from veilmark.privacy.models import (
     TCloseness,
     failing_classes,
 )
+from veilmark.tables.classes import ClassTable
 from veilmark.utility.loss import METRICS
 from veilmark.veil import ola
 from veilmark.veil.anonymize import link

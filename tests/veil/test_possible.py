@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from veilmark import Alpha, DistinctL, EntropyL, KMap, Mondrian, Ola, OptionError, RecursiveL, Study, VeilmarkWarning
-from veilmark.workbench import anonymizing
+from veilmark.workbench import anonymize as anonymizing
 
 TABLE = pa.table({"id": [1, 1, 2, 3, 4, 5], "a": list("xxxyyy"), "ill": ["u", "u", "v", "w", "u", None]})
 ROLES = {"a": "quasi", "ill": "sensitive"}

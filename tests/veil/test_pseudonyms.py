@@ -13,10 +13,10 @@ import pytest
 
 from veilmark.cli.main import main
 from veilmark.errors import OptionError, OutputError, StudyError, VeilmarkWarning
-from veilmark.study import Study
+from veilmark.study.study import Study
+from veilmark.tables.pseudonyms import Pseudonyms, read_key, write_key
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
-from veilmark.veil.pseudonyms import Pseudonyms, read_key, write_key
 
 SOURCE = pa.table(
     {

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veilmark.domain import Domain
 from veilmark.errors import DataError, OptionError
-from veilmark.persons import Fingerprints
+from veilmark.tables.domain import Domain
+from veilmark.tables.persons import Fingerprints
 from veilmark.veil.sliced import Sliced, fingerprint_texts, parse_fingerprints, shuffled
 
 LABELS = st.one_of(st.none(), st.text(st.sampled_from('ab|\\,";\nß '), min_size=1, max_size=4))

@@ -13,7 +13,9 @@ from web.helpers import STUDY, Client, new_app, people
 def _cheap_hashes():
     """Argon2 as it is, with less work for each password."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("veilmark.web.users._hasher", lambda: PasswordHasher(time_cost=1, memory_cost=64, parallelism=1))
+        patch.setattr(
+            "veilmark.web.access.users._hasher", lambda: PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
+        )
         yield
 
 

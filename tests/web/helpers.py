@@ -7,9 +7,9 @@ import time
 from starlette.testclient import TestClient
 
 from strength import PATIENCE
-from veilmark.web.access import Access
+from veilmark.web.access.sessions import Access
+from veilmark.web.access.users import ROLES, Users
 from veilmark.web.app import create_app
-from veilmark.web.users import ROLES, Users
 
 PASSWORD = "correct horse battery"
 STUDY = """\

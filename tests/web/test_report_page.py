@@ -8,13 +8,17 @@ import stat
 import pyarrow as pa
 import pytest
 
-from veilmark import workbench
 from veilmark.errors import OptionError
 from veilmark.mark.marking import CopyMarking
+from veilmark.mark.request import ReleaseRequest
 from veilmark.output import write_table
 from veilmark.sample import voters
+from veilmark.study.opening import open_study
 from veilmark.veil.ola import Ola
 from veilmark.web.pages.report import _fitting, make_report
+from veilmark.workbench import ledger as ledger_verbs
+from veilmark.workbench.anonymize import anonymize
+from veilmark.workbench.release import release as run_release
 from web.helpers import Client, new_app, wait
 from web.patients import STUDY
 
@@ -51,7 +55,7 @@ def test_a_report_on_the_source(workspace, analyst, auditor):
 
 def test_a_release_file_with_limits(workspace, custodian):
     (workspace.folder / "anonymized").mkdir(exist_ok=True)
-    workbench.anonymize(workspace.study("people"), output=workspace.folder / "anonymized" / "out.csv", method=Ola(k=2))
+    anonymize(workspace.study("people"), output=workspace.folder / "anonymized" / "out.csv", method=Ola(k=2))
     form = {"study": "people", "release": "anonymized/out.csv", "require": "k=2, l.illness=50"}
     answer = custodian.post("/reports", data=form, follow_redirects=False)
     job = wait(custodian, {"id": answer.headers["location"].rpartition("=")[2]})
@@ -135,9 +139,9 @@ def released(tmp_path_factory):
     (folder / "patients.yaml").write_text(STUDY)
     (folder / "releases").mkdir()
     marking = CopyMarking(("ada", "bob"), k=5, decoys=1, covers=3, risk=(1.0, 20.0))
-    job = workbench.Job(folder / "voters.csv", ("voter_id",), marking, method=Ola(0.1), seed=7)
-    study = workbench.open_study(folder / "patients.yaml")
-    made = workbench.release(study, job, folder / "ledger.db", folder / "ledger.key", folder / "releases" / "first")
+    job = ReleaseRequest(folder / "voters.csv", ("voter_id",), marking, method=Ola(0.1), seed=7)
+    study = open_study(folder / "patients.yaml")
+    made = run_release(study, job, folder / "ledger.db", folder / "ledger.key", folder / "releases" / "first")
     return app, made.release
 
 
@@ -146,7 +150,7 @@ def asked(release, **more):
 
 
 def decoys_of(workspace, release):
-    found = workbench.ledger.decoys(workspace.ledger, release, workspace.key)
+    found = ledger_verbs.decoys(workspace.ledger, release, workspace.key)
     return [row["voter_id"] for rows in found.values() for row in rows]
 
 

@@ -17,8 +17,8 @@ from strength import examples
 from veilmark import Study
 from veilmark.errors import VeilmarkError, WeightsError
 from veilmark.score.ahp import read_matrix
+from veilmark.web.forms.weights import Judgements, Pair, judge, tree_of
 from veilmark.web.pages.weights import compared_pairs, step_of, times_of
-from veilmark.web.weighing import Judgements, Pair, judge, tree_of
 from web.helpers import wait
 
 MODEL = """\

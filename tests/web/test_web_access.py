@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from veilmark.errors import OptionError
-from veilmark.web import access as access_module
-from veilmark.web.access import FREE_TRIES, IDLE, LONGEST, LONGEST_WAIT, Access, Sessions, Throttle
+from veilmark.web.access import sessions as access_module
+from veilmark.web.access.sessions import FREE_TRIES, IDLE, LONGEST, LONGEST_WAIT, Access, Sessions, Throttle
+from veilmark.web.access.users import Users
 from veilmark.web.app import create_app
-from veilmark.web.users import Users
 from web.helpers import PASSWORD, Client
 
 BASE = "http://127.0.0.1:8000"

@@ -12,10 +12,18 @@ from hypothesis import strategies as st
 
 from strength import examples
 from veilmark.errors import OptionError
-from veilmark.web import lattice
-from veilmark.web.anonymized import _new, anonymize_source
-from veilmark.web.anonymizing import METHODS, TAKES, Asked, from_fields, last_asked, persons_method, to_fields
+from veilmark.web.forms.anonymize import (
+    METHODS,
+    TAKES,
+    AnonymizeForm,
+    from_fields,
+    last_asked,
+    persons_method,
+    to_fields,
+)
 from veilmark.web.pages.attacks import release_path, releases
+from veilmark.web.tasks import lattice
+from veilmark.web.tasks.anonymize import _new, anonymize_source
 from veilmark.web.workspace import NotFoundError
 from web.helpers import STUDY, Client, people, wait
 
@@ -79,14 +87,14 @@ SETTINGS = {
 @given(st.sampled_from(sorted(METHODS)), st.data())
 def test_the_form_says_what_the_api_says(method, data):
     names = data.draw(st.sets(st.sampled_from([name for name in TAKES[method] if name in SETTINGS])))
-    asked = Asked(method=method, **{name: data.draw(SETTINGS[name]) for name in sorted(names)})
+    asked = AnonymizeForm(method=method, **{name: data.draw(SETTINGS[name]) for name in sorted(names)})
     assert from_fields(to_fields(asked)) == asked
-    assert Asked(**asked.given()) == asked
+    assert AnonymizeForm(**asked.given()) == asked
 
 
 def test_fields_of_other_methods_are_left_aside():
     asked = from_fields(OLA | {"method": "mondrian", "low:age": "1", "preset": "paper", "relaxed": "on"})
-    assert asked == Asked(method="mondrian", k=3, l={"illness": 2}, relaxed=True)
+    assert asked == AnonymizeForm(method="mondrian", k=3, l={"illness": 2}, relaxed=True)
 
 
 @pytest.mark.parametrize(
@@ -107,10 +115,10 @@ def test_what_was_typed_wrongly(fields, words):
 
 
 def test_methods_of_persons():
-    assert persons_method(Asked(method="fslip", groups=[["a"], ["b"]], f=[3, 2])).f == (3, 2)
-    assert persons_method(Asked(method="rmr", merge=0.5)).delta == 0.5
+    assert persons_method(AnonymizeForm(method="fslip", groups=[["a"], ["b"]], f=[3, 2])).f == (3, 2)
+    assert persons_method(AnonymizeForm(method="rmr", merge=0.5)).delta == 0.5
     with pytest.raises(OptionError, match="whole number"):
-        persons_method(Asked(method="anatomy", slice_l=2.5))
+        persons_method(AnonymizeForm(method="anatomy", slice_l=2.5))
 
 
 @pytest.mark.parametrize(
@@ -248,7 +256,7 @@ def test_a_node_that_leaves_out_too_much(analyst, made):
 
 
 def test_the_source_is_read_once_and_again_when_it_changed(workspace, made):
-    asked = Asked(**made["result"]["asked"])
+    asked = AnonymizeForm(**made["result"]["asked"])
     one = lattice._explorer(workspace, "people", asked)
     assert lattice._explorer(workspace, "people", asked) is one
     text = (workspace.folder / "people.csv").read_text()

@@ -13,9 +13,9 @@ import pytest
 from strength import PATIENCE
 from veilmark import progress
 from veilmark.errors import DataError, VeilmarkWarning
-from veilmark.web.access import Session
-from veilmark.web.jobs import Jobs
-from veilmark.web.work import Outcome
+from veilmark.web.access.sessions import Session
+from veilmark.web.tasks.jobs import Jobs
+from veilmark.web.tasks.work import Outcome
 from veilmark.web.workspace import NotFoundError
 from web.helpers import wait
 
@@ -147,7 +147,7 @@ def test_cancelling(jobs, tmp_path):
 
 
 def test_a_job_that_does_not_listen(jobs, tmp_path, monkeypatch):
-    monkeypatch.setattr("veilmark.web.jobs.PATIENCE", 0.3)
+    monkeypatch.setattr("veilmark.web.tasks.jobs.PATIENCE", 0.3)
     job = start(jobs, stubborn)
     running(tmp_path)
     jobs.cancel(job)

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from veilmark.messages import END, START
-from veilmark.web.releases import Asked, from_form, kept_draft, to_form
+from veilmark.web.forms.release import ReleaseForm, from_form, kept_draft, to_form
 from web.helpers import wait
 from web.patients import ASKED, FORM, add_patients, make_release
 
@@ -92,7 +92,7 @@ def test_copies_without_a_population(custodian):
 def test_form_and_back():
     from starlette.datastructures import FormData
 
-    asked = Asked(**(ASKED | {"levels": {"zip": 2}, "l": {"diagnosis": 2}, "t": {"diagnosis": 0.4}}))
+    asked = ReleaseForm(**(ASKED | {"levels": {"zip": 2}, "l": {"diagnosis": 2}, "t": {"diagnosis": 0.4}}))
     fields = to_form(asked)
     pairs = [(k, str(v)) for k, v in fields.items() if k != "identity"] + [("identity", c) for c in asked.identity]
     assert from_form(FormData(pairs)) == asked
@@ -232,12 +232,12 @@ def test_settings_of_the_last_anonymization(custodian, app):
     from veilmark.web.pages import release
 
     taken = release._taken_over(
-        Asked(**ASKED),
+        ReleaseForm(**ASKED),
         {"asked": {"method": "ola", "k": 9, "suppress": 0.02, "loss": "gcp"}, "levels": {"zip": 3, "yob": 1}},
     )
     assert (taken.k, taken.suppress, taken.loss, taken.levels) == (9, 0.02, "gcp", {"zip": 3, "yob": 1})
     assert taken.recipients[0].name == "ada"
-    assert release._taken_over(Asked(), {"asked": {"method": "fslip", "k": 2}}) == Asked()
+    assert release._taken_over(ReleaseForm(), {"asked": {"method": "fslip", "k": 2}}) == ReleaseForm()
 
 
 def test_nobody_else_sees_any_of_it(analyst, auditor, released):

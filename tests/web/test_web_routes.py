@@ -7,9 +7,9 @@ import re
 import pytest
 from fastapi import APIRouter, FastAPI
 
+from veilmark.web.access.guard import SAFE
+from veilmark.web.access.users import ROLES
 from veilmark.web.app import OPEN, _include, needs_of, page_modules
-from veilmark.web.guard import SAFE
-from veilmark.web.users import ROLES
 from web.helpers import Client
 
 ROUTES = [

@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from veilmark.web import jobs as jobs_module
-from veilmark.web.access import Access
+from veilmark.web.access.sessions import Access
 from veilmark.web.app import create_app
 from veilmark.web.pages.report import is_closed
+from veilmark.web.tasks import jobs as jobs_module
 from veilmark.web.workspace import NotFoundError, Workspace
 from web.helpers import PASSWORD, Client, wait
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from veilmark.errors import HierarchyError
 from veilmark.hierarchy.spec import parse_spec
-from veilmark.web.editing import FieldsError, with_roles
-from veilmark.web.guesses import GuessView
-from veilmark.web.hierarchies import from_form, to_form
-from veilmark.web.samples import open_sample
+from veilmark.web.forms.hierarchy import from_form, to_form
+from veilmark.web.forms.study import FieldsError, with_roles
+from veilmark.web.tasks.guesses import GuessView
+from veilmark.web.tasks.samples import open_sample
 from web.helpers import wait
 
 

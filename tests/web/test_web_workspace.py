@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veilmark.errors import OptionError, OutputError
-from veilmark.web.audit import Audit
+from veilmark.web.access.audit import Audit
 from veilmark.web.workspace import NotFoundError, Workspace, slug
 from web.helpers import PASSWORD, Client, new_app, people
 

@@ -13,10 +13,10 @@ from veilmark.cli.main import main
 from veilmark.errors import DataError
 from veilmark.ledger.files import digests
 from veilmark.ledger.releases import Release
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.veil.ola import Ola
-from veilmark.workbench.anonymizing import written_columns
-from veilmark.workbench.reporting import _copies
+from veilmark.workbench.anonymize import written_columns
+from veilmark.workbench.report import _copies
 
 ROLES = {"age": {"role": "quasi", "hierarchy": {"intervals": [10]}}, "ill": "sensitive"}
 

@@ -8,15 +8,18 @@ import pytest
 from pyarrow.csv import write_csv
 
 from marked_release import QUASI, read
-from veilmark import workbench
 from veilmark.errors import OutputError
 from veilmark.ledger import Key, Ledger
 from veilmark.mark.marking import CopyMarking
+from veilmark.mark.request import ReleaseRequest
 from veilmark.output import write_table
+from veilmark.study.opening import open_study
 from veilmark.trace.evidence import Marked
+from veilmark.trace.shown import RENEWED
 from veilmark.veil.ola import Ola
 from veilmark.workbench import custody, trace_report
-from veilmark.workbench.shown import RENEWED
+from veilmark.workbench.release import release as run_release
+from veilmark.workbench.trace import trace as run_trace
 
 NAMES = ("ada", "bob", "cyd", "dan", "eve")
 STUDY = """version: 1
@@ -51,9 +54,9 @@ class Study:
     def release(self, seed=None, names=NAMES, **marking):
         self.made += 1
         plan = CopyMarking(names, 5, decoys=0, **({"collusion": 2} | marking))
-        job = workbench.Job(None, (), plan, method=Ola(0.1), seed=seed)
-        study = workbench.open_study(self.folder / "study.yaml")
-        return workbench.release(study, job, self.ledger, self.key, self.folder / f"copies{self.made}")
+        job = ReleaseRequest(None, (), plan, method=Ola(0.1), seed=seed)
+        study = open_study(self.folder / "study.yaml")
+        return run_release(study, job, self.ledger, self.key, self.folder / f"copies{self.made}")
 
     def copy(self, turn, name):
         return self.folder / f"copies{turn}" / f"{name}.csv"
@@ -65,11 +68,11 @@ class Study:
         custody.open_commitment(self.ledger, self.key, release, self.folder / f"opened-{release}.json")
 
     def show_marks(self, release):
-        found = workbench.trace(self.ledger, self.key, file=self.copy(1, "ada"), release=release)
+        found = run_trace(self.ledger, self.key, file=self.copy(1, "ada"), release=release)
         trace_report.note_marks_shown(found, self.ledger, self.key)
 
     def trace(self, file):
-        return workbench.trace(self.ledger, self.key, file=file)
+        return run_trace(self.ledger, self.key, file=file)
 
 
 def frame(study, shown, turn, framer, victim):
@@ -128,7 +131,7 @@ def test_a_verdict_does_not_say_which_of_several_copies_it_was(tmp_path):
     found = study.trace(study.copy(1, "bob"))
     assert found.accused == ("bob",)
     assert f"The copies of bob in releases {first} and {second} have the same covers." in " ".join(found.notes)
-    only = workbench.trace(study.ledger, study.key, file=study.copy(1, "bob"), release=first)
+    only = run_trace(study.ledger, study.key, file=study.copy(1, "bob"), release=first)
     assert f"releases {first} and {second} have the same covers" in " ".join(only.notes)
 
 

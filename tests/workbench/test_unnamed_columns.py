@@ -13,8 +13,9 @@ from register import ROLES, town
 from veilmark.cli.main import main
 from veilmark.errors import StudyError
 from veilmark.mark.marking import CopyMarking
+from veilmark.mark.request import ReleaseRequest
 from veilmark.output import write_table
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.veil.anatomy import Anatomy
 from veilmark.veil.anonymize import Microaggregation
 from veilmark.veil.fslip import FSlip
@@ -24,8 +25,8 @@ from veilmark.veil.onemany import OneMany
 from veilmark.veil.rmr import Rmr
 from veilmark.veil.sliced import Sliced
 from veilmark.veil.slicing import Slicing
-from veilmark.workbench.previewing import preview_node
-from veilmark.workbench.releasing import Job, release
+from veilmark.workbench.preview import Explorer
+from veilmark.workbench.release import release
 
 ROWS = 120
 VISITS = pa.table(
@@ -102,13 +103,13 @@ def test_columns_that_only_new_data_have_are_left_out():
 
 
 def test_a_preview_shows_the_published_columns():
-    assert preview_node(study(), [1, 1], method=Ola(1.0, k=3)).rows.column_names == KEPT
+    assert Explorer.open(study(), method=Ola(1.0, k=3)).at([1, 1]).rows.column_names == KEPT
 
 
 @pytest.mark.parametrize("unnamed", ["leave-out", "other"])
 def test_copies_have_the_named_columns(tmp_path, unnamed):
     marking = CopyMarking(("ada", "bob", "cyd"), 3, decoys=3, covers=8, false_accusation=1e-2, risk=(1, 20))
-    job = Job(town().population, ("voter",), marking, method=Ola(0.2, "dm_star"), seed=5)
+    job = ReleaseRequest(town().population, ("voter",), marking, method=Ola(0.2, "dm_star"), seed=5)
     roles = {name: role for name, role in ROLES.items() if name != "cost"}
     named = Study.of(town().source, roles, unnamed=unnamed)
     got = release(named, job, tmp_path / "ledger.db", tmp_path / "key", tmp_path / "copies")

@@ -16,8 +16,8 @@ from veilmark.attack.membership import Membership, call
 from veilmark.attack.view import View, view_of_persons
 from veilmark.defaults import KNOWN, TARGETS
 from veilmark.hierarchy import Levels
-from veilmark.persons import PersonTable
 from veilmark.progress import step
+from veilmark.tables.persons import PersonTable
 
 __all__ = ["ATTACKS", "RULE", "AttackResult", "Population", "View", "attack_view", "verdict", "without_targets"]
 

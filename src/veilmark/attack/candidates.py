@@ -16,7 +16,7 @@ from veilmark.attack.compatible import Sets, blocks
 from veilmark.attack.facts import Facts, Fitting, RowFinder, contains
 from veilmark.attack.labels import ranges
 from veilmark.attack.view import View
-from veilmark.cells import number, pack
+from veilmark.tables.cells import number, pack
 
 BLOCK = 1 << 22
 """So many candidates are held at once."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from veilmark.attack.labels import SAME, marked, ranges
 from veilmark.attack.view import View
-from veilmark.cells import number, pack
+from veilmark.tables.cells import number, pack
 
 BLOCK = 1 << 25
 """So many (person, class) pairs are looked at together, a bit each."""

@@ -18,8 +18,8 @@ from scipy import optimize, stats
 
 from veilmark.attack.classifiers import CLASSIFIERS, Classifier
 from veilmark.attack.harness import AttackResult, Z, wilson
-from veilmark.cells import CellIndex, number, pack
-from veilmark.domain import Domain, as_text
+from veilmark.tables.cells import CellIndex, number, pack
+from veilmark.tables.domain import Domain, as_text
 
 ALL = "combined"
 FOLDS, REPEATS = 5, 5

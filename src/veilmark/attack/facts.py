@@ -10,8 +10,8 @@ from scipy import sparse
 
 from veilmark.attack.labels import ranges
 from veilmark.attack.view import View
-from veilmark.cells import pack
-from veilmark.persons import PersonTable
+from veilmark.tables.cells import pack
+from veilmark.tables.persons import PersonTable
 
 
 @dataclass(frozen=True, eq=False)

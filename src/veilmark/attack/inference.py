@@ -21,7 +21,7 @@ from veilmark.attack.facts import Facts, Fitting, RowFinder, no_facts
 from veilmark.attack.guess import Truth, rightness
 from veilmark.attack.labels import ranges
 from veilmark.attack.view import Part, View
-from veilmark.persons import PersonTable
+from veilmark.tables.persons import PersonTable
 
 TARGETS = 1 << 14
 """So many targets are attacked together."""

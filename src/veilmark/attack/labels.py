@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from veilmark.domain import Domain
 from veilmark.hierarchy import Levels
-from veilmark.persons import Fingerprints
+from veilmark.tables.domain import Domain
+from veilmark.tables.persons import Fingerprints
 from veilmark.utility.covers import Cover, read_labels
 from veilmark.utility.sliced import is_amount
 

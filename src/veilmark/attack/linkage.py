@@ -12,8 +12,8 @@ from veilmark.attack.compatible import Sets, fitting_classes
 from veilmark.attack.harness import AttackResult, wilson
 from veilmark.attack.labels import Labels
 from veilmark.attack.view import View
-from veilmark.domain import Domain
 from veilmark.hierarchy import Levels
+from veilmark.tables.domain import Domain
 
 PART = 1 << 17
 """So many people are linked at a time."""

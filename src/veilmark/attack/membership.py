@@ -15,7 +15,7 @@ from veilmark.attack.compatible import Sets
 from veilmark.attack.facts import Facts, RowFinder
 from veilmark.attack.harness import AttackResult, Seed, result
 from veilmark.attack.view import View
-from veilmark.persons import PersonTable
+from veilmark.tables.persons import PersonTable
 
 DRAWS = 20
 """How often a non-member is drawn anew where the combination is that of a member."""

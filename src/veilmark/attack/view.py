@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilmark.attack.labels import Labels, Meaning
-from veilmark.cells import number, pack
-from veilmark.domain import Domain, as_text
 from veilmark.errors import DataError
 from veilmark.hierarchy import Levels
-from veilmark.persons import Fingerprints, PersonTable
+from veilmark.tables.cells import number, pack
+from veilmark.tables.domain import Domain, as_text
+from veilmark.tables.persons import Fingerprints, PersonTable
 from veilmark.veil.sliced import GID, Sliced, parse_fingerprints
 
 

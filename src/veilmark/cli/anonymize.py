@@ -175,12 +175,13 @@ def anonymize(
     identifiers and the person column are removed, or become pseudonyms if the study says so. veilmark measures the
     written file again before it publishes it.
     """
-    from veilmark import workbench
     from veilmark.cli import show_anonymize
-    from veilmark.workbench.anonymizing import Limits
+    from veilmark.study.opening import open_study
+    from veilmark.workbench.anonymize import Limits, models_of
+    from veilmark.workbench.anonymize import anonymize as run_anonymize
 
     refuse_foreign(context, method)
-    opened = workbench.open_study(study, threads, memory)
+    opened = open_study(study, threads, memory)
     if method in OF_PERSONS:
         from veilmark.cli.anonymize_persons import run_persons_method
 
@@ -192,16 +193,14 @@ def anonymize(
     least = K if k is None and k_map is None and presence is None else k
     kinds: Any = {"l_kind": l_kind, "c": c, "beta_kind": beta_kind}
     limits = Limits(least, **by_attribute, **kinds, k_map=k_map, presence=_range(presence))
-    models = workbench.models_of(opened, limits)
+    models = models_of(opened, limits)
     _needs(l_kind != "distinct", "--l-kind", "--l", l)
     _needs(beta_kind != "basic", "--beta-kind", "--beta", beta)
     _needs(c != RECURSIVE_C, "--c", "--l-kind recursive", l_kind == "recursive")
     search: dict[str, Any] = {"suppression": suppress, "unit": suppress_unit, "seconds": seconds, "loss": loss or LOSS}
     search |= {"weights": pairs("weight", weight), "levels": pairs("level", level, _span)}
     chosen = _method(method, search, relaxed, gamma)
-    result = workbench.anonymize(
-        opened, models, output, chosen, recoding, population, pseudonym_key, order or ORDER, seed
-    )
+    result = run_anonymize(opened, models, output, chosen, recoding, population, pseudonym_key, order or ORDER, seed)
     return print_json(result.to_dict()) if as_json else show_anonymize.anonymized(result)
 
 

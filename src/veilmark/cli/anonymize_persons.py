@@ -13,11 +13,11 @@ from veilmark.cli.options import print_json
 from veilmark.cli.show import literal, new_table, print_table
 from veilmark.defaults import K
 from veilmark.errors import OptionError
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.veil.sliced import Form, Sliced
 
 if TYPE_CHECKING:
-    from veilmark.workbench.slicing import PersonsMethod
+    from veilmark.veil.sliced import PersonsMethod
 
 
 def run_persons_method(
@@ -30,7 +30,7 @@ def run_persons_method(
     as_json: bool = False,
 ) -> None:
     """Anonymize by such a method and print the result; `options` are as typed, None where not given."""
-    from veilmark.workbench.slicing import anonymize_persons
+    from veilmark.workbench.anonymize_persons import anonymize_persons
 
     result = anonymize_persons(study, persons_method(name, options), output, form, chart)
     if as_json:

@@ -49,15 +49,15 @@ def apply(
     Records with values that are not in the recoding are suppressed. Classes that are too small in the new data are
     suppressed, too. veilmark measures the written file again before it publishes it.
     """
-    from veilmark import workbench
     from veilmark.cli import show_anonymize
-    from veilmark.workbench.applying import apply as apply_rules
+    from veilmark.study.opening import open_study
+    from veilmark.workbench.apply import apply as apply_rules
 
     if no_suppress and k is not None:
         raise OptionError(
             "--k and --no-suppress exclude each other: --k suppresses small classes, --no-suppress keeps all. Drop one."
         )
-    opened = workbench.open_study(study, threads, memory)
+    opened = open_study(study, threads, memory)
     suppress = not no_suppress
     written: Any = {"order": order or ORDER, "seed": seed}
     result = apply_rules(opened, recoding, output, data, k, suppress, unknown, pseudonym_key, **written)

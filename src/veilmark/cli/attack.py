@@ -69,8 +69,8 @@ def attack(
     """
     from veilmark.attack import ATTACKS
     from veilmark.cli import show_attack
-    from veilmark.workbench.attacking import attack as run
-    from veilmark.workbench.sources import open_study
+    from veilmark.study.opening import open_study
+    from veilmark.workbench.attack import attack as run
 
     opened = open_study(study, threads, memory)
     names = [name.strip() for name in attacks.split(",")] if attacks else ATTACKS

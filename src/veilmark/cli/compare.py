@@ -80,8 +80,8 @@ def compare(
     """
     from veilmark.attack import ATTACKS
     from veilmark.cli import show_compare
-    from veilmark.workbench.comparing import USUAL, Asked, compare_methods
-    from veilmark.workbench.sources import open_study
+    from veilmark.study.opening import open_study
+    from veilmark.workbench.compare import USUAL, CompareRequest, compare_methods
 
     chosen = _names(methods, USUAL)
     if suppress and "ola" not in chosen:
@@ -89,7 +89,7 @@ def compare(
             "--suppress belongs to OLA, which is not in --methods. Add ola to --methods, or drop --suppress."
         )
     opened = open_study(study, threads, memory)
-    asked = Asked(k, l, suppress, seed)
+    asked = CompareRequest(k, l, suppress, seed)
     found = compare_methods(opened, chosen, asked, _names(attacks, ATTACKS), targets, known, chart)
     return print_json(found.to_dict()) if as_json else show_compare.compared(found)
 

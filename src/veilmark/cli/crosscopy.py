@@ -60,8 +60,8 @@ def crosscopy(
     The attacker knows which classes are decoys, for most classes, and is tested on the rest. Real attackers know less and
     do worse.
     """
+    from veilmark.study.opening import open_study
     from veilmark.workbench.crosscopy import cross_copy
-    from veilmark.workbench.sources import open_study
 
     files = [Path(name.strip()) for name in copies.split(",") if name.strip()]
     opened = None if study is None else open_study(study)

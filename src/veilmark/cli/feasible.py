@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from veilmark.mark.reports import Reports
-    from veilmark.workbench.feasibility import Feasible
+    from veilmark.workbench.feasible import Feasible
 
 N = TypeVar("N", int, float)
 
@@ -82,12 +82,12 @@ def feasible(
 
     Every k is tried with every limit of suppression. Nothing is released, and only the chart is written.
     """
-    from veilmark import workbench
     from veilmark.mark.marking import CopyMarking
+    from veilmark.study.opening import open_study
     from veilmark.veil.ola import Ola
-    from veilmark.workbench.feasibility import feasible as run
+    from veilmark.workbench.feasible import feasible as run
 
-    opened = workbench.open_study(study, threads, memory)
+    opened = open_study(study, threads, memory)
     ks, limits = _list("k", k, int, "5 or 5,10"), _list("suppress", suppress, share, "0.05 or 0,5%")
     names = tuple(str(i + 1) for i in range(recipients))
     marking = CopyMarking(names, ks[0], decoys, covers, risk=_range(risk), budget=budget)

@@ -27,9 +27,10 @@ def hierarchy(
     as_json: JsonOption = False,
 ) -> None:
     """Show the generalization levels of a column, check them, or write them for ARX."""
-    from veilmark import workbench
+    from veilmark.study.opening import open_study
+    from veilmark.workbench.init import hierarchy as run_hierarchy
 
-    levels = workbench.hierarchy(workbench.open_study(study), column, output)
+    levels = run_hierarchy(open_study(study), column, output)
     labels = [levels.of_values(level) for level in range(levels.height + 1)]
     if as_json:
         sizes = [len(distinct) for distinct in levels.labels]

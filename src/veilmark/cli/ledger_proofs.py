@@ -149,7 +149,7 @@ def verify_commitment(
     """For third parties: check an opened commitment and repeat the trace, without the ledger and its key."""
     from veilmark.cli import show_release
     from veilmark.workbench import custody
-    from veilmark.workbench.tracing import column_map
+    from veilmark.workbench.trace import column_map
 
     if columns and claims is not None:
         raise OptionError("--map is for a leaked table (--file). Rename the columns of the claims instead.")

@@ -56,12 +56,14 @@ def measure(
     """
     from rich.console import Console
 
-    from veilmark import workbench
     from veilmark.cli import show, show_unchanged
+    from veilmark.study.opening import open_study
+    from veilmark.workbench.measure import measure as run_measure
+    from veilmark.workbench.measure import require as run_require
 
-    opened = workbench.open_study(study, threads, memory)
-    result = workbench.measure(opened, data, population, population_size, threshold)
-    required = workbench.require(result, require or [])
+    opened = open_study(study, threads, memory)
+    result = run_measure(opened, data, population, population_size, threshold)
+    required = run_require(result, require or [])
     if as_json:
         print_json(result.to_dict() | {"required": [r.to_dict() for r in required]})
     else:

@@ -17,7 +17,7 @@ from veilmark.errors import DataError, OptionError
 from veilmark.shares import share
 
 if TYPE_CHECKING:
-    from veilmark.score.monitor import Alert, LogSummary
+    from veilmark.services.monitor import Alert, LogSummary
 
 USERS_SHOWN = 20
 
@@ -57,11 +57,11 @@ def monitor(
     {"user": "ann", "time": "2026-01-02T03:04:05", "keys": ["p1", "p7"]} or {"user": …, "rows": [{"zip": "01234", …}]}.
     Each result is scored against the study's source. Press Ctrl-C to stop.
     """
-    from veilmark import workbench
-    from veilmark.score.monitor import MonitorOptions, watch
+    from veilmark.services.monitor import MonitorOptions, watch
+    from veilmark.study.opening import open_study
 
     options = MonitorOptions(threshold, _shares(exposure), window)
-    opened = workbench.open_study(study, threads, memory)
+    opened = open_study(study, threads, memory)
     column = renamed("--key", key, "--log-key", log_key)
     with _open(log) as stream:
         summary = watch(opened, stream, options, column, None if as_json else _print_alerts, strict)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import warnings
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -14,6 +13,7 @@ from veilmark.cli.numbers import typed_share
 from veilmark.cli.spelling import OPTIONS
 from veilmark.errors import OptionError, VeilmarkWarning
 from veilmark.messages import spell_all
+from veilmark.readable import finite
 
 T = TypeVar("T")
 
@@ -52,12 +52,4 @@ def renamed(old: str, old_value: T | None, new: str, value: T | None) -> T | Non
 
 def print_json(content: dict[str, Any]) -> None:
     """One JSON object on standard output; what is not a number is null."""
-    typer.echo(json.dumps(_finite(spell_all(content, OPTIONS)), ensure_ascii=False, allow_nan=False))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(v) for key, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    typer.echo(json.dumps(finite(spell_all(content, OPTIONS)), ensure_ascii=False, allow_nan=False))

@@ -220,15 +220,19 @@ def release(
 
     A copy holds decoys (persons of the population who are not in the source) and lacks some real classes.
     """
-    from veilmark import workbench
     from veilmark.cli import show_release
     from veilmark.mark.marking import Marking
+    from veilmark.mark.request import ReleaseRequest
+    from veilmark.study.opening import open_study
+    from veilmark.workbench.anonymize import Limits, models_of
+    from veilmark.workbench.release import read_terms
+    from veilmark.workbench.release import release as run_release
 
     refuse_foreign(context, method, ("suppress", "loss"))
     if decoys == 0 and is_typed(context, "risk"):
         raise OptionError("--risk is about decoys, and --decoys is 0. Drop --risk, or ask for decoys.")
-    opened = workbench.open_study(study, threads, memory)
-    limits = workbench.Limits(k=None, l=pairs("l", l), t=pairs("t", t, share))
+    opened = open_study(study, threads, memory)
+    limits = Limits(k=None, l=pairs("l", l), t=pairs("t", t, share))
     names = tuple(name.strip() for name in recipients.split(","))
     marking = Marking(
         decoys=decoys,
@@ -242,17 +246,17 @@ def release(
         most_lost=most_lost,
         marks=marks,
     ).of_copies(names, k)
-    job = workbench.Job(
+    job = ReleaseRequest(
         population,
         tuple(c.strip() for c in (identity or "").split(",") if c.strip()),
         marking,
-        tuple(workbench.models_of(opened, limits)),
+        tuple(models_of(opened, limits)),
         _method(method, suppress, loss),
         seed,
         form,
-        workbench.read_terms(terms, names) if terms else {},
+        read_terms(terms, names) if terms else {},
     )
-    result = workbench.release(opened, job, ledger, key, output, dry_run, sign_key)
+    result = run_release(opened, job, ledger, key, output, dry_run, sign_key)
     return print_json(result.to_dict()) if as_json else show_release.released(result)
 
 

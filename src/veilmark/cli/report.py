@@ -86,9 +86,9 @@ def report(
     The page needs no network and prints well. It names no decoys, except with --auditor.
     """
     from veilmark.attack import ATTACKS
-    from veilmark.workbench.reporting import Wanted
-    from veilmark.workbench.reporting import report as run
-    from veilmark.workbench.sources import open_study
+    from veilmark.study.opening import open_study
+    from veilmark.workbench.report import Wanted
+    from veilmark.workbench.report import report as run
 
     chosen: Sequence[str] | None = None
     if attacks is not None:

@@ -50,7 +50,7 @@ def reproduce(
     as_json: JsonOption = False,
 ) -> None:
     """Recompute the tables of a paper and compare them with the printed ones, row by row."""
-    from veilmark.workbench import reproducing
+    from veilmark.workbench import reproduce as reproducing
 
     found = reproducing.reproduce(paper, output, samples, seed, data, experiment)
     if write_populations is not None:

@@ -65,11 +65,13 @@ def score(
 
     Higher is worse. Compare only scores from the same source.
     """
-    from veilmark import workbench
     from veilmark.cli import show
     from veilmark.score.scores import Options
+    from veilmark.study.opening import open_study
+    from veilmark.workbench.score import compare_scores
+    from veilmark.workbench.score import score as run_score
 
-    opened = workbench.open_study(study, threads, memory)
+    opened = open_study(study, threads, memory)
     options = Options(_number(x), normalize, cap)
     if others and not compare:
         raise OptionError(f"'{others[0]}' is one argument too many. To score a table, use --published.")
@@ -77,9 +79,9 @@ def score(
         if published or records or chart:
             raise OptionError("--compare ranks tables. It cannot be used with --published, --records or --chart.")
         candidates = [compare, *(others or [])]
-        ranking = workbench.compare_scores(opened, candidates, options, spread, draws, seed, skip_unknown)
+        ranking = compare_scores(opened, candidates, options, spread, draws, seed, skip_unknown)
         return print_json(ranking.to_dict()) if as_json else show.ranking(ranking)
-    result = workbench.score(opened, published, options, records, skip_unknown, chart)
+    result = run_score(opened, published, options, records, skip_unknown, chart)
     return print_json(result.to_dict()) if as_json else show.scores(result, opened, published)
 
 
@@ -94,11 +96,12 @@ def breach(
     as_json: JsonOption = False,
 ) -> None:
     """Score leaked records against their source: how severe is the leak?"""
-    from veilmark import workbench
     from veilmark.cli import show
+    from veilmark.study.opening import open_study
+    from veilmark.workbench.score import breach as run_breach
 
-    opened = workbench.open_study(study, threads, memory)
-    result = workbench.breach(opened, records)
+    opened = open_study(study, threads, memory)
+    result = run_breach(opened, records)
     return print_json(result.to_dict()) if as_json else show.breach(result, opened, records)
 
 

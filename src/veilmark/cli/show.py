@@ -24,7 +24,7 @@ from veilmark.score.breach import Breach
 from veilmark.score.datamodel import DataModel
 from veilmark.score.ranking import Ranking
 from veilmark.score.scores import Contribution, ScoreResult
-from veilmark.study import Study
+from veilmark.study.study import Study
 
 if TYPE_CHECKING:
     from veilmark.guess import Guess
@@ -47,7 +47,7 @@ def literal(text: object, style: str = "") -> Text:
 
 def guesses(found: Sequence[Guess], console: Console | None = None) -> None:
     """What `veilmark init` prints."""
-    from veilmark.workbench.starting import hints_on
+    from veilmark.workbench.init import hints_on
 
     console = console or Console()
     table = new_table("Detected roles of the columns", "column", "role", "reason")

@@ -11,7 +11,7 @@ from veilmark.cli.show_unchanged import missing_counted, unchanged
 from veilmark.readable import count
 from veilmark.veil.anonymize import Anonymized, Plan
 from veilmark.veil.verify import Verified
-from veilmark.workbench.applying import Applied
+from veilmark.workbench.apply import Applied
 
 
 def anonymized(result: Anonymized, console: Console | None = None) -> None:

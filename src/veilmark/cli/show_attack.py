@@ -8,7 +8,7 @@ from rich.text import Text
 
 from veilmark.attack import RULE, AttackResult, verdict, without_targets
 from veilmark.cli.show import literal, new_table, print_table
-from veilmark.workbench.attacking import Attacked
+from veilmark.workbench.attack import Attacked
 
 STORIES = {
     "bk": "knows the quasi-identifiers and some sensitive values; guesses the others",

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from veilmark.attack import RULE, AttackResult
 from veilmark.cli.show import literal, new_table, print_table
-from veilmark.workbench.comparing import Compared, Tried
+from veilmark.workbench.compare import Compared, Tried
 
 
 def compared(result: Compared, console: Console | None = None) -> None:

@@ -10,9 +10,10 @@ from rich.text import Text
 from veilmark.cli.show import literal, new_table, print_table
 from veilmark.cli.show_anonymize import columns_left_out
 from veilmark.cli.show_unchanged import unchanged
-from veilmark.report.trace_page import all_tested, probability, standing
+from veilmark.readable import probability
+from veilmark.report.trace_page import all_tested, standing
 from veilmark.trace.accuse import Suspect, Traced
-from veilmark.workbench.releasing import Released
+from veilmark.workbench.release import Released
 
 SHOWN = 10
 IN_COPIES = "Columns published unchanged, in the first copy"

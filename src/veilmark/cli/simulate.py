@@ -11,7 +11,7 @@ from veilmark.cli.options import AccusationOption, ChartOption, JsonOption, Seed
 from veilmark.defaults import FALSE_ACCUSATION
 
 if TYPE_CHECKING:
-    from veilmark.workbench.simulating import Simulated
+    from veilmark.workbench.simulate import Simulated
 
 PANEL = "3  Share: a marked copy for each recipient"
 STORIES = {
@@ -54,7 +54,7 @@ def simulate(
 
     Random coalitions mix random copies. Every mix is traced by its cover classes, as `veilmark trace` does.
     """
-    from veilmark.workbench.simulating import simulate as run
+    from veilmark.workbench.simulate import simulate as run
 
     found = run(recipients, collusion, false_accusation, classes, strategy, trials, seed, deletions, chart)
     return print_json(found.to_dict()) if as_json else _show(found)
@@ -65,7 +65,7 @@ def _show(found: Simulated) -> None:
 
     from veilmark.attack.harness import wilson
     from veilmark.cli.show import new_table, print_table
-    from veilmark.workbench.simulating import interval
+    from veilmark.mark.simulate import interval
 
     console, first = Console(), found.runs[0]
     console.print(

@@ -32,12 +32,12 @@ def init(
 
     ARX hierarchy files next to the table (NAME_hierarchy_COLUMN.csv) are used.
     """
-    from veilmark import workbench
     from veilmark.errors import NoHeaderError
     from veilmark.messages import template_of
+    from veilmark.workbench.init import init as run_init
 
     try:
-        guesses = workbench.init(data, output, force, header)
+        guesses = run_init(data, output, force, header)
     except NoHeaderError as error:
         raise NoHeaderError(f"{template_of(error)} If it holds the column names, add --header.") from None
     if as_json:
@@ -62,9 +62,9 @@ def sample(
     as_json: JsonOption = False,
 ) -> None:
     """Generate a table to try things on: hospital visits or a voter roll. No person is real."""
-    from veilmark import workbench
+    from veilmark.workbench.init import make_sample
 
-    records = workbench.make_sample(kind, output, size, seed)
+    records = make_sample(kind, output, size, seed)
     if as_json:
         print_json({"output": str(output), "records": records})
     else:

@@ -16,12 +16,20 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from rich.console import Console
 
-from veilmark import workbench
 from veilmark.cli import show
 from veilmark.errors import OutputError, VeilmarkError
+from veilmark.mark.request import ReleaseRequest
 from veilmark.output import refuse_address, write_table, write_text
-from veilmark.study import Study
-from veilmark.studyfile import VERSION, StudySpec
+from veilmark.study.opening import open_study
+from veilmark.study.spec import VERSION, StudySpec
+from veilmark.study.study import Study
+from veilmark.workbench.init import init, make_sample
+from veilmark.workbench.measure import measure as run_measure
+from veilmark.workbench.release import release
+from veilmark.workbench.score import breach as run_breach
+from veilmark.workbench.score import compare_scores, weights_from_ahp, with_weights
+from veilmark.workbench.score import score as run_score
+from veilmark.workbench.trace import trace as run_trace
 
 PATIENTS = 5_000
 EXTRACT = 2_000
@@ -102,7 +110,7 @@ class Story:
 
     def make_up(self, seed: int) -> int:
         self.console.rule("A hospital must share its visits")
-        records = workbench.make_sample("hospital", self.data, PATIENTS, seed)
+        records = make_sample("hospital", self.data, PATIENTS, seed)
         self._say(f"Generated {records:,} visits of {PATIENTS:,} patients. No patient is real. File: {self.data}")
         return records
 
@@ -110,14 +118,14 @@ class Story:
         self.console.rule("What is the role of each column?")
         file = self.folder / "study.yaml"
         self._command("init", self.data, "-o", file)
-        show.guesses(workbench.init(self.data, file, force=True), self.console)
+        show.guesses(init(self.data, file, force=True), self.console)
 
         self.console.rule("How high is the re-identification risk?")
         self._command("measure", file)
-        study = workbench.open_study(file)
-        measured = workbench.measure(study)
+        study = open_study(file)
+        measured = run_measure(study)
         show.measures(measured, study, console=self.console)
-        _with_hierarchies(workbench.with_weights(study, WEIGHTS)).save(self.weighted)
+        _with_hierarchies(with_weights(study, WEIGHTS)).save(self.weighted)
         return measured.to_dict()
 
     def weigh(self) -> dict[str, float]:
@@ -128,7 +136,7 @@ class Story:
             "An expert compares degrees of poverty: how many times worse is the disclosure of one than of another?"
         )
         self._command("weights", "ahp", matrix)
-        found = workbench.weights_from_ahp([matrix])
+        found = weights_from_ahp([matrix])
         show.ahp(found, self.console)
         weights: dict[str, float] = found.to_dict()["weights"]
         return weights
@@ -138,7 +146,7 @@ class Story:
         self._say(f"The study now has a weight for each sensitive value: {self.weighted}")
         self._command("score", self.weighted)
         study = self._study()
-        scored = workbench.score(study)
+        scored = run_score(study)
         show.scores(scored, study, console=self.console)
         scores: dict[str, Any] = scored.to_dict()["scores"]
         return scores
@@ -148,7 +156,7 @@ class Story:
         for file, extract in zip(self.extracts, _extracts(self._visits()), strict=True):
             write_table(extract, file)
         self._command("score", self.weighted, "--compare", *self.extracts)
-        ranking = workbench.compare_scores(self._study(), self.extracts)
+        ranking = compare_scores(self._study(), self.extracts)
         show.ranking(ranking, self.console)
         return list(ranking.candidates)
 
@@ -156,12 +164,12 @@ class Story:
         self.console.rule("An extract leaked: how severe is it?")
         leaked = self.extracts[0]
         self._command("breach", self.weighted, "--records", leaked)
-        breach = workbench.breach(self._study(), leaked)
+        breach = run_breach(self._study(), leaked)
         show.breach_in_words(breach, self.console)
         return {"share_of_records": breach.share_of_records, "severity": breach.severity}
 
     def watch(self) -> dict[str, Any]:
-        from veilmark.score.monitor import watch
+        from veilmark.services.monitor import watch
 
         self.console.rule("Who queries too much data?")
         log = self.folder / "queries.jsonl"
@@ -205,13 +213,13 @@ class Story:
 
     def try_methods(self) -> dict[str, Any]:
         from veilmark.cli import show_compare
-        from veilmark.workbench.comparing import Asked, compare_methods
+        from veilmark.workbench.compare import CompareRequest, compare_methods
 
         self.console.rule("Does another method have less loss or less risk?")
         chart = self.folder / "frontier.svg"
         drawn: list[str | Path] = ["--chart", chart] if self._draws() else []
         self._command("compare", self.weighted, "--methods", ",".join(METHODS), "--k", "5", *drawn)
-        found = compare_methods(self._study(), METHODS, Asked(5), chart=chart if drawn else None)
+        found = compare_methods(self._study(), METHODS, CompareRequest(5), chart=chart if drawn else None)
         show_compare.compared(found, self.console)
         return {"frontier": found.frontier(), "below_k": found.below_k}
 
@@ -222,10 +230,10 @@ class Story:
 
         self.console.rule("Three recipients get a register, each a marked copy")
         people, members = self.folder / "voters.parquet", self.folder / "register.csv"
-        workbench.make_sample("voters", people, VOTERS, seed)
+        make_sample("voters", people, VOTERS, seed)
         write_table(_register(pq.read_table(people), seed), members)
         Study.of(members, REGISTER).save(self.register)
-        study = workbench.open_study(self.register)
+        study = open_study(self.register)
         self._say(f"The register has {MEMBERS:,} persons. An attacker could link it to {VOTERS:,} voters.")
         options: list[str | Path] = [
             "--population",
@@ -241,8 +249,8 @@ class Story:
         shutil.rmtree(self.copies, ignore_errors=True)
         self._command("release", self.register, *options, *self._book(), "-o", self.copies)
         marking = Marking().of_copies(RECIPIENTS, 5)
-        job = workbench.Job(people, ("voter_id",), marking, method=Ola(0.1), seed=seed)
-        found = workbench.release(study, job, self.ledger, self.key, self.copies)
+        job = ReleaseRequest(people, ("voter_id",), marking, method=Ola(0.1), seed=seed)
+        found = release(study, job, self.ledger, self.key, self.copies)
         show_release.released(found, self.console)
         return found.to_dict()
 
@@ -255,14 +263,14 @@ class Story:
         write_table(copy.slice(0, len(copy) * 7 // 10).drop_columns(["condition"]), leak)
         self._say("The file has 70% of the rows of a copy and lacks one column.")
         self._command("trace", "--file", leak, *self._book())
-        found = workbench.trace(self.ledger, self.key, file=leak)
+        found = run_trace(self.ledger, self.key, file=leak)
         show_release.traced(found, self.console)
         return {"accused": list(found.accused)}
 
     def report(self) -> Path | None:
         """The page for a review board; None where nothing can draw it."""
         from veilmark.cli.report import show_findings
-        from veilmark.workbench.reporting import Wanted, report
+        from veilmark.workbench.report import Wanted, report
 
         self.console.rule("A report for the review board")
         if not self._draws():
@@ -271,7 +279,7 @@ class Story:
         page, copy = self.folder / "report.html", self.copies / f"{RECIPIENTS[0]}.csv"
         self._command("report", self.register, copy, *self._book(), "--copies", self.copies, "-o", page)
         wanted = Wanted(copy, self.ledger, copies=self.copies, key=self.key)
-        show_findings(report(workbench.open_study(self.register), page, wanted), page, self.console)
+        show_findings(report(open_study(self.register), page, wanted), page, self.console)
         return page
 
     def _draws(self) -> bool:
@@ -295,7 +303,7 @@ class Story:
         self.console.print(show.literal(f"$ {command}", "dim"), soft_wrap=True)
 
     def _study(self) -> Study:
-        return workbench.open_study(self.weighted)
+        return open_study(self.weighted)
 
     def _visits(self) -> pa.Table:
         return pa_csv.read_csv(self.data, convert_options=_as_texts("zip", "patient_id"))

@@ -78,11 +78,11 @@ def trace(
     Recipients are ranked by the probability that an innocent recipient would look as guilty. If no probability is below
     the limit, nobody is named.
     """
-    from veilmark import workbench
     from veilmark.cli import show_release
     from veilmark.workbench import trace_report
     from veilmark.workbench.ledger import AnchorToKeep
-    from veilmark.workbench.tracing import column_map
+    from veilmark.workbench.trace import column_map
+    from veilmark.workbench.trace import trace as run_trace
 
     if claims is not None and file is not None:
         raise OptionError("Give --claims or --file, not both.")
@@ -99,7 +99,7 @@ def trace(
     keep = None if write_anchor is None else AnchorToKeep(write_anchor, tsa, tuple(tsa_certificate or ()))
     renamed = column_map(columns or ())
     asked = ledger, key, claims, file, release, false_accusation, known
-    result = workbench.trace(*asked, columns=renamed, anchor=keep)
+    result = run_trace(*asked, columns=renamed, anchor=keep)
     if output is not None and evidence is not None:
         trace_report.write_trace_report(result, evidence, "claims" if claims else "leak", ledger, output)
     if bits is not None and not redact:

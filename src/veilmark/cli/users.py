@@ -13,7 +13,7 @@ from veilmark.cli.serve import PANEL, WORKSPACE, check_extra
 from veilmark.errors import OptionError
 
 if TYPE_CHECKING:
-    from veilmark.web.users import Users
+    from veilmark.web.access.users import Users
 
 app = typer.Typer(help="Manage the accounts of the web app and their roles.", no_args_is_help=True)
 
@@ -72,7 +72,7 @@ def password(name: NameArgument, workspace: WorkspaceOption = WORKSPACE, as_json
 
 def _users(workspace: Path) -> Users:
     check_extra()
-    from veilmark.web.users import Users
+    from veilmark.web.access.users import Users
     from veilmark.web.workspace import Workspace
 
     return Users(Workspace.open(workspace).private / "users.json")

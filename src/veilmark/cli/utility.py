@@ -52,7 +52,7 @@ def utility(
     The release may come from another tool. Its labels may be values, labels of the study's hierarchies, ranges or sets.
     """
     from veilmark.cli import show_utility
-    from veilmark.workbench.sources import open_study
+    from veilmark.study.opening import open_study
     from veilmark.workbench.utility import view_utility
 
     opened = open_study(study, threads, memory)

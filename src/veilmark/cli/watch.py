@@ -13,8 +13,8 @@ from veilmark.defaults import FALSE_ACCUSATION
 from veilmark.errors import without_password
 
 if TYPE_CHECKING:
-    from veilmark.trace.watch import Checked
-    from veilmark.workbench.watching import Watched
+    from veilmark.services.folder import Checked
+    from veilmark.services.watch import Watched
 
 PANEL = "4  Trace: find the source of a leak or a claim"
 
@@ -57,7 +57,7 @@ def watch(
     A file with a column that identifies persons counts as claims. Any other file counts as a leak. The probability of a
     false accusation holds for each file. Press Ctrl-C to stop.
     """
-    from veilmark.workbench.watching import watch as run
+    from veilmark.services.watch import watch as run
 
     if not once and not as_json:
         print(f"Watching {without_password(str(folder))}. Press Ctrl-C to stop.", file=sys.stderr)
@@ -69,7 +69,7 @@ def _print(found: Checked) -> None:
     from rich.console import Console
 
     from veilmark.cli.show import literal
-    from veilmark.report.trace_page import probability
+    from veilmark.readable import probability
 
     if found.error is not None:
         said = f"not checked: {found.error}"

@@ -44,12 +44,12 @@ def from_ahp(
     A judgement answers a question such as "How many times worse is the disclosure of HIV than of flu?" A cell may hold a
     number or a fraction. Empty cells are filled in from the others.
     """
-    from veilmark import workbench
     from veilmark.cli import show
+    from veilmark.workbench.score import weights_from_ahp
 
     if values and len(matrix) > 1:
         raise OptionError("--values cannot be used with several matrices. Give one matrix of attributes.")
-    result = workbench.weights_from_ahp(matrix, _pairs(values or []), method, rescale, chart)
+    result = weights_from_ahp(matrix, _pairs(values or []), method, rescale, chart)
     if as_json:
         print_json(result.to_dict())
     else:
@@ -63,10 +63,10 @@ def from_model(
     as_json: JsonOption = False,
 ) -> None:
     """Weights from a data model: a tree of concepts with sensitivities, and what can be inferred from each."""
-    from veilmark import workbench
     from veilmark.cli import show
+    from veilmark.workbench.score import weights_from_model
 
-    result = workbench.weights_from_model(model, chart)
+    result = weights_from_model(model, chart)
     if as_json:
         print_json(result.to_dict())
     else:

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 import pyarrow as pa
 
-from veilmark.cells import Cells
-from veilmark.domain import Domain
 from veilmark.engines.files import CsvFormat
 from veilmark.engines.shuffle import Shuffle
 from veilmark.engines.sql import Dialect
+from veilmark.tables.cells import Cells
+from veilmark.tables.domain import Domain
 
 if TYPE_CHECKING:
-    from veilmark.veil.pseudonyms import Pseudonyms
-    from veilmark.veil.recoding import Recoding
+    from veilmark.tables.pseudonyms import Pseudonyms
+    from veilmark.tables.recoding import Recoding
 
 
 class Engine(Protocol):

@@ -17,9 +17,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from veilmark import cells, progress
-from veilmark.cells import Cells
-from veilmark.domain import Domain
+from veilmark import progress
 from veilmark.engines import files as paths
 from veilmark.engines import sql
 from veilmark.engines.base import Visits
@@ -32,10 +30,13 @@ from veilmark.engines.worker import Worker
 from veilmark.engines.writing import write_rows
 from veilmark.errors import DataError, OptionError, VeilmarkError, VeilmarkWarning, listing
 from veilmark.scratch import Scratch
+from veilmark.tables import cells
+from veilmark.tables.cells import Cells
+from veilmark.tables.domain import Domain
 
 if TYPE_CHECKING:
-    from veilmark.veil.pseudonyms import Pseudonyms
-    from veilmark.veil.recoding import Recoding
+    from veilmark.tables.pseudonyms import Pseudonyms
+    from veilmark.tables.recoding import Recoding
 
 DIALECT = sql.Dialect()
 BATCH_ROWS = 1 << 17

@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from veilmark import cells, progress
-from veilmark.cells import Cells
-from veilmark.domain import Domain
+from veilmark import progress
 from veilmark.engines import sql
 from veilmark.engines.base import Table, Visits
 from veilmark.engines.duckdb import BATCH_ROWS, DuckDB
@@ -40,10 +38,13 @@ from veilmark.engines.shuffle import Shuffle
 from veilmark.engines.sources import PostgresTable
 from veilmark.engines.writing import write_rows
 from veilmark.errors import DataError, OptionError, did_you_mean
+from veilmark.tables import cells
+from veilmark.tables.cells import Cells
+from veilmark.tables.domain import Domain
 
 if TYPE_CHECKING:
-    from veilmark.veil.pseudonyms import Pseudonyms
-    from veilmark.veil.recoding import Recoding
+    from veilmark.tables.pseudonyms import Pseudonyms
+    from veilmark.tables.recoding import Recoding
 
 TABLE_PREFIX = "table:"
 """`table:voters` names a table of the database where a file is asked for."""

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilmark.cells import BatchCoder, CellIndex
-from veilmark.domain import Domain
+from veilmark.tables.cells import BatchCoder, CellIndex
+from veilmark.tables.domain import Domain
 
 if TYPE_CHECKING:
-    from veilmark.veil.recoding import Recoding
+    from veilmark.tables.recoding import Recoding
 
 
 class Recoder:

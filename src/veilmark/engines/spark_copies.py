@@ -1,7 +1,7 @@
-"""The recipients' copies, written by Spark. The driver has the decoys, and the rows of the few classes they borrow from.
+"""Copies of a table with some rows left out and others added, written by Spark.
 
-The rows are recoded once, each with the number of its class, and kept on the executors' disks. A copy is these rows less the
-classes that its recipient does not get, and the decoys, in the order of a keyed hash of each row's place in the source.
+The rows are recoded once, each with the number of its class, and kept on the executors' disks. A copy is these rows without
+some classes, with the added rows, in the order of a keyed hash of each row's place in the source.
 """
 
 from __future__ import annotations
@@ -19,63 +19,59 @@ import pyarrow.parquet as pq
 from veilmark.engines.spark_order import ROW, in_keyed_order
 from veilmark.engines.spark_table import SparkTable
 from veilmark.errors import DataError
-from veilmark.mark.code import derive
-from veilmark.mark.plan import Marks
-from veilmark.mark.plant import Rows, donors, lenders, rows_of, stays
 from veilmark.output import written_batches
 
 if TYPE_CHECKING:
-    from veilmark.veil.recoding import Recoding
+    from veilmark.tables.recoding import Recoding
 
 CLASS = "__veilmark_class"
 
 
 @dataclass(frozen=True, eq=False)
-class SparkCopies:
-    """`rows` has the published columns, the place and the class of every row of the source; `lent` those of the classes that
-    decoys borrow from."""
+class HeldClasses:
+    """`rows` has the published columns, the place and the class of every row of the source."""
 
     source: SparkTable
     rows: Any
     columns: tuple[str, ...]
-    marks: Marks
-    key: bytes
-    lent: Rows
 
     @classmethod
     @contextmanager
     def made(
-        cls, source: SparkTable, recoding: Recoding, columns: Sequence[str], marks: Marks, key: bytes
-    ) -> Iterator[SparkCopies]:
-        """Have Spark recode the rows; they are dropped at the end."""
+        cls, source: SparkTable, recoding: Recoding, columns: Sequence[str], classes: pa.Table, records: int
+    ) -> Iterator[HeldClasses]:
+        """Have Spark recode the rows; they are dropped at the end. `classes` has the labels of each class and, last, its
+        number; `records` is how many rows there must be."""
         engine = source.engine
         with ExitStack() as stack:
             recoded = source.recoded(stack, recoding, columns)
-            rows = stack.enter_context(engine.kept(_with_classes(stack, source, recoded, marks)))
+            rows = stack.enter_context(engine.kept(_with_classes(stack, source, recoded, classes)))
             found = engine.doing(rows.count, source.label, "Recoding")
-            if found != int(_counts(marks).sum()):
+            if found != records:
                 raise DataError(f"'{source.label}' changed while it was being read. Try again.")
             source.check_unchanged()
-            yield cls(source, rows, tuple(columns), marks, key, _lent(source, rows, columns, marks, key))
+            yield cls(source, rows, tuple(columns))
 
-    def write(self, recipient: int, path: Path) -> None:
-        """Write one recipient's copy: one CSV or Parquet file or, of a large table, a folder of Parquet files."""
-        engine, name = self.source.engine, self.marks.marking.recipients[recipient]
-        stay = stays(self.marks, recipient)
-        records = int(self.marks.linked.published[stay].sum() + self.marks.sizes[recipient].sum())
+    def rows_in(self, classes: np.ndarray, columns: Sequence[str]) -> tuple[pa.Table, np.ndarray]:
+        """The rows of some classes, on the driver: some of their columns, and the class of each."""
+        engine = self.source.engine
+        with engine.holding(pa.table({CLASS: classes})) as name:
+            chosen = self.rows.join(engine.spark.table(name), CLASS).select(*map(engine.dialect.name, columns), CLASS)
+            found = engine.collect(chosen, self.source.label)
+        return found.drop_columns(CLASS).combine_chunks(), found.column(CLASS).to_numpy()
+
+    def write(self, path: Path, without: np.ndarray, added: pa.Table, key: bytes, records: int) -> None:
+        """Write the rows without some classes, and the added ones, `records` in all, in the order of a key: one CSV or
+        Parquet file or, of a large table, a folder of Parquet files."""
+        engine = self.source.engine
         with ExitStack() as stack:
-            gone = stack.enter_context(engine.holding(pa.table({CLASS: np.flatnonzero(~stay)})))
+            gone = stack.enter_context(engine.holding(pa.table({CLASS: without})))
             kept = self.rows.join(engine.spark.table(gone), CLASS, "left_anti").drop(CLASS)
-            everything = kept.unionByName(self._decoys(recipient, kept))
-            ordered = in_keyed_order(engine, stack, everything, derive(self.key, f"rows {name}"), records)
-            self.source.write_frame(ordered, path, _merge)
+            everything = kept.unionByName(self._framed(added, kept))
+            self.source.write_frame(in_keyed_order(engine, stack, everything, key, records), path, _merge)
 
-    def _decoys(self, recipient: int, like: Any) -> Any:
-        """A recipient's decoys as a frame with the columns and types of another."""
-        marks = self.marks
-        borrowed = donors(self.lent, marks, recipient, self.key, _counts(marks))
-        decoys = np.repeat(marks.decoys[recipient], marks.sizes[recipient])
-        table = rows_of(self.lent, marks, decoys, borrowed)
+    def _framed(self, table: pa.Table, like: Any) -> Any:
+        """Rows as a frame with the columns and types of another."""
         name = self.source.engine.dialect.name
         types = {field.name: field.dataType.simpleString() for field in like.schema.fields}
         chosen = [f"CAST({name(c)} AS {types[c]}) AS {name(c)}" for c in self.columns]
@@ -84,37 +80,14 @@ class SparkCopies:
         return self.source.engine.frame_of(numbered).selectExpr(*chosen, place)
 
 
-def _counts(marks: Marks) -> np.ndarray:
-    """How many of the source's rows each class has."""
-    return marks.linked.published + marks.linked.suppressed
-
-
-def _with_classes(stack: ExitStack, source: SparkTable, recoded: Any, marks: Marks) -> Any:
+def _with_classes(stack: ExitStack, source: SparkTable, recoded: Any, classes: pa.Table) -> Any:
     """Recoded rows with the number of the class that their labels are those of."""
-    engine, linked = source.engine, marks.linked
-    there = np.flatnonzero(_counts(marks))
-    labels = {
-        f"l{i}": of.take(pa.array(codes[there]))
-        for i, (of, codes) in enumerate(zip(linked.labels, linked.codes, strict=True))
-    }
-    classes = stack.enter_context(engine.holding(pa.table({**labels, CLASS: there})))
+    engine, columns = source.engine, classes.column_names[:-1]
+    held = stack.enter_context(engine.holding(classes.rename_columns([*(f"l{i}" for i in range(len(columns))), CLASS])))
     name = engine.dialect.name
-    same = " AND ".join(engine.dialect.same(f"r.{name(c)}", f"l.l{i}", "text") for i, c in enumerate(linked.columns))
+    same = " AND ".join(engine.dialect.same(f"r.{name(c)}", f"l.l{i}", "text") for i, c in enumerate(columns))
     rows = engine.view(recoded)
-    return engine.spark.sql(f"SELECT r.*, l.{CLASS} FROM {rows} AS r JOIN {classes} AS l ON {same}")
-
-
-def _lent(source: SparkTable, rows: Any, columns: Sequence[str], marks: Marks, key: bytes) -> Rows:
-    """The rows of the classes that decoys borrow from, on the driver."""
-    engine, counts = source.engine, _counts(marks)
-    everybody = range(len(marks.marking.recipients))
-    wanted = np.unique(np.concatenate([lenders(counts, marks, i, key)[0] for i in everybody]).astype(np.int64))
-    others = [c for c in columns if c not in marks.linked.columns]
-    with engine.holding(pa.table({CLASS: wanted})) as name:
-        chosen = rows.join(engine.spark.table(name), CLASS).select(*map(engine.dialect.name, others), CLASS)
-        found = engine.collect(chosen, source.label)
-    owner = found.column(CLASS).to_numpy()
-    return Rows(tuple(columns), found.drop_columns(CLASS).combine_chunks(), owner)
+    return engine.spark.sql(f"SELECT r.*, l.{CLASS} FROM {rows} AS r JOIN {held} AS l ON {same}")
 
 
 def _merge(parts: Sequence[Path], path: Path) -> None:

@@ -8,7 +8,7 @@ import secrets
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from veilmark.veil.pseudonyms import Pseudonyms
+from veilmark.tables.pseudonyms import Pseudonyms
 
 if TYPE_CHECKING:
     from veilmark.engines.shuffle import Shuffle

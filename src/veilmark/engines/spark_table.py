@@ -15,24 +15,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from veilmark import cells
-from veilmark.cells import Cells
-from veilmark.domain import Domain
 from veilmark.engines import sql
 from veilmark.engines.base import Visits
 from veilmark.engines.files import check_columns
 from veilmark.engines.shuffle import Shuffle
 from veilmark.engines.spark_order import ROW, in_keyed_order, shuffle_key
 from veilmark.engines.writing import write_rows
-from veilmark.errors import DataError, OptionError
+from veilmark.errors import DataError, OptionError, TooManyClassesError
 from veilmark.scratch import PART
+from veilmark.tables import cells
+from veilmark.tables.cells import Cells
+from veilmark.tables.domain import Domain
 
 if TYPE_CHECKING:
     from veilmark.engines.spark import Spark
-    from veilmark.engines.spark_copies import SparkCopies
-    from veilmark.mark.plan import Marks
-    from veilmark.veil.pseudonyms import Pseudonyms
-    from veilmark.veil.recoding import Recoding
+    from veilmark.engines.spark_copies import HeldClasses
+    from veilmark.engines.spark_levels import LeveledTable
+    from veilmark.tables.pseudonyms import Pseudonyms
+    from veilmark.tables.recoding import Recoding
 
 FILE = "regexp_replace(_metadata.file_path, '^file:/+', '/')"
 """The file of a row; Spark's versions differ in how many slashes they write."""
@@ -53,10 +53,6 @@ KINDS = {
     "boolean": "other",
 }
 NESTED = ("array", "map", "struct", "binary", "variant", "udt")
-
-
-class TooManyClassesError(OptionError):
-    """The driver would have to hold more classes than it may."""
 
 
 class SparkTable:
@@ -349,13 +345,20 @@ class SparkTable:
         rows = self.engine.inner.stored_rows(parts)
         write_rows(rows, path, order, folder=self.engine.scratch("").parent)
 
-    def copies(
-        self, recoding: Recoding, columns: Sequence[str], marks: Marks, key: bytes
-    ) -> AbstractContextManager[SparkCopies]:
-        """What writes the recipients' copies of a release."""
-        from veilmark.engines.spark_copies import SparkCopies
+    def leveled(self, maps: Mapping[str, pa.Table]) -> LeveledTable:
+        """The rows with their labels at every level; `maps` has the values of
+        each column, and the numbers of their labels."""
+        from veilmark.engines.spark_levels import LeveledTable
 
-        return SparkCopies.made(self, recoding, columns, marks, key)
+        return LeveledTable(self, maps)
+
+    def hold_classes(
+        self, recoding: Recoding, columns: Sequence[str], classes: pa.Table, records: int
+    ) -> AbstractContextManager[HeldClasses]:
+        """The recoded rows with the class of each, from which copies are written."""
+        from veilmark.engines.spark_copies import HeldClasses
+
+        return HeldClasses.made(self, recoding, columns, classes, records)
 
 
 def _visits(dialect: sql.Dialect, table: str, columns: Mapping[str, str], person: str, part: tuple[int, int]) -> str:

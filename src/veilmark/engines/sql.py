@@ -9,6 +9,10 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from veilmark.engines.base import Table
 
 
 @dataclass(frozen=True)
@@ -262,3 +266,54 @@ def recode(
     where = "" if local else f" WHERE {last}.key0 IS NULL"
     padded = f" CROSS JOIN {pads}" if pseudonyms else ""
     return f"SELECT {', '.join(chosen)} FROM {table} AS s{joins}{kept}{padded}{where}"
+
+
+# Persons of one table in another, told by identity columns.
+
+
+def recognized(source: Table, population: Table, identity: Sequence[str], quasi: Sequence[str]) -> tuple[str, str]:
+    """How many persons the source has; and how many of these are in the population, and with the same quasi-identifiers."""
+    dialect = source.engine.dialect
+    # Of values that the two hold as different types, nothing is said.
+    kinds = {c: source.columns[c] for c in quasi if source.columns[c] == population.columns[c]}
+    values = [f"{dialect.clean_of('t', c, kind)} AS c{i}" for i, (c, kind) in enumerate(kinds.items())]
+    texts = _identity_texts(dialect, "t", identity)
+    own = ", ".join([*texts, *values])
+    filled = " AND ".join(f"i{i} IS NOT NULL" for i in range(len(identity)))
+    everybody = f"SELECT DISTINCT {', '.join(texts)} FROM {source.name} AS t"
+    who = ", ".join(f"s.i{i}" for i in range(len(identity)))
+    same_person = " AND ".join(f"s.i{i} = p.i{i}" for i in range(len(identity)))
+    same_values = " AND ".join(dialect.same(f"s.c{i}", f"p.c{i}", kind) for i, kind in enumerate(kinds.values()))
+    # Named last, the source is what an engine holds in memory, and not the population.
+    met = (
+        "SELECT count(*) AS there, sum(alike) AS alike FROM "
+        f"(SELECT {who}, max(CASE WHEN {same_values or '1 = 1'} THEN 1 ELSE 0 END) AS alike "
+        f"FROM (SELECT {own} FROM {population.name} AS t) AS p "
+        f"JOIN (SELECT DISTINCT {own} FROM {source.name} AS t) AS s ON {same_person} GROUP BY {who}) AS found"
+    )
+    return f"SELECT count(*) AS n FROM ({everybody}) AS s WHERE {filled}", met
+
+
+def shared_identities(population: Table, identity: Sequence[str]) -> str:
+    """How many records there are, and how many of them have an identity that others have, too, or none."""
+    texts = ", ".join(_identity_texts(population.engine.dialect, "p", identity))
+    who = ", ".join(f"i{i}" for i in range(len(identity)))
+    lacking = " OR ".join(f"i{i} IS NULL" for i in range(len(identity)))
+    return (
+        "SELECT sum(n) AS persons, sum(CASE WHEN n > 1 OR lacks > 0 THEN n ELSE 0 END) AS shared FROM "
+        f"(SELECT count(*) AS n, max(CASE WHEN {lacking} THEN 1 ELSE 0 END) AS lacks FROM "
+        f"(SELECT {texts} FROM {population.name} AS p) AS who GROUP BY {who}) AS counted"
+    )
+
+
+def different_values(table: Table, columns: Sequence[str]) -> str:
+    """How many different values some columns have together."""
+    texts = ", ".join(_identity_texts(table.engine.dialect, "p", columns))
+    return f"SELECT count(*) AS n FROM (SELECT DISTINCT {texts} FROM {table.name} AS p) AS different"
+
+
+def _identity_texts(dialect: Dialect, alias: str, columns: Sequence[str]) -> list[str]:
+    """Columns as text, missing where they are empty, named i0, i1, …"""
+    return [
+        f"NULLIF(CAST({alias}.{dialect.name(c)} AS {dialect.text_type}), '') AS i{i}" for i, c in enumerate(columns)
+    ]

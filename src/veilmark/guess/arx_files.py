@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from veilmark.domain import Domain
 from veilmark.errors import HierarchyError
 from veilmark.guess.facts import many
 from veilmark.hierarchy import parse_spec, resolve
+from veilmark.tables.domain import Domain
 
 MARK = "hierarchy_"
 FOLDERS = "hierarchies*"

@@ -8,13 +8,13 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from veilmark.domain import NUMBER
 from veilmark.engines import sql
 from veilmark.engines.duckdb import DIALECT, DuckTable
 from veilmark.guess.codes import NO_CODES, Codes, find_codes, is_text_code
 from veilmark.guess.shapes import BARE_DAY, DATE_FORMS, DATES, DECIMAL, INTEGER, PHONES, Shape, shape_of
 from veilmark.guess.words import DATE, Topic, phrases_of, tokens_of
 from veilmark.hierarchy.spec import EXACT
+from veilmark.tables.domain import NUMBER
 
 SAMPLE_ROWS = 10_000
 SHAPE_VALUES = 1_000

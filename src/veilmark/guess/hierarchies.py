@@ -8,6 +8,7 @@ from typing import Any
 from veilmark.guess import words
 from veilmark.guess.facts import FEW_VALUES, Facts, many
 from veilmark.guess.shapes import INTEGER, ISO_DAY
+from veilmark.hierarchy.intervals import nested_widths
 
 Hierarchy = dict[str, Any]
 Warned = tuple[Hierarchy | None, tuple[str, ...]]
@@ -55,16 +56,6 @@ def intervals(facts: Facts, widths: Sequence[float] = (), ordered: bool = True) 
     if ordered and facts.shape == INTEGER and facts.distinct > PLAIN_VALUES:
         widths = nested_widths(facts.high - facts.low)
     return _tolerant(facts, {"intervals": list(widths)}) if widths and facts.shape.numeric else (None, ())
-
-
-_NESTED = ((2, 10, 20), (5, 10, 20), (10, 50, 100))
-_WIDTHS = [tuple(width * 10**power for width in widths) for power in range(15) for widths in _NESTED]
-
-
-def nested_widths(span: float) -> list[int]:
-    """Up to three nested widths, the first the largest of which 15 go into the span."""
-    chosen = max((widths for widths in _WIDTHS if widths[0] * 15 <= span), default=_WIDTHS[0])
-    return [width for width in chosen if width < span]
 
 
 def _tolerant(facts: Facts, hierarchy: Hierarchy) -> tuple[Hierarchy, tuple[str, ...]]:

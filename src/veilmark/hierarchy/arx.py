@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilmark.domain import Domain, as_text
 from veilmark.errors import HierarchyError
 from veilmark.hierarchy.levels import (
     OFFER,
@@ -27,6 +26,7 @@ from veilmark.hierarchy.levels import (
 )
 from veilmark.hierarchy.spec import FileSpec
 from veilmark.output import whole_file
+from veilmark.tables.domain import Domain, as_text
 
 
 def file_levels(spec: FileSpec, domain: Domain, column: str, folder: Path) -> list[Level]:

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilmark.domain import Domain
 from veilmark.hierarchy.levels import OFFER, Level, check_covered, joined, level_of, spread
 from veilmark.hierarchy.spec import DateSpec
+from veilmark.tables.domain import Domain
 
 _ISO = "%Y-%m-%d"
 _ISO_MOMENT = r"^\d{4}-\d{2}-\d{2}([ T]([01]\d|2[0-3]):[0-5]\d(:([0-5]\d|60)([.,]\d+)?)?(Z|[+-]\d{2}(:?\d{2})?)?)?$"

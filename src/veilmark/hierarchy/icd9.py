@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilmark.domain import Domain
 from veilmark.hierarchy.levels import OFFER, Level, check_covered, level_of, spread
 from veilmark.hierarchy.spec import BuiltinSpec
+from veilmark.tables.domain import Domain
 
 CHAPTERS = (
     (1, 139, "infectious and parasitic"),

@@ -6,12 +6,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilmark.domain import NUMBER, Domain, as_text
 from veilmark.hierarchy.levels import OFFER, Level, Numbers, Whole, check_covered, joined, spread
 from veilmark.hierarchy.spec import EXACT, Grid, IntervalSpec, grid_of
+from veilmark.tables.domain import NUMBER, Domain, as_text
 
 _NEAR, _NEAR_AT_MOST = 1e-9, 1e-6
 """How near to the edge of a bin, relative to its number, counts as on it."""
+
+_NESTED = ((2, 10, 20), (5, 10, 20), (10, 50, 100))
+_WIDTHS = [tuple(width * 10**power for width in widths) for power in range(15) for widths in _NESTED]
 
 
 def interval_levels(spec: IntervalSpec, domain: Domain, column: str) -> list[Level]:
@@ -84,3 +87,9 @@ def _decimal(ticks: Whole, digits: int) -> pa.Array:
     tail = pc.ascii_lpad(as_text(pa.array(part)), digits, "0")
     text = joined(sign, as_text(pa.array(whole)), ".", tail)
     return pc.ascii_rtrim(pc.ascii_rtrim(text, "0"), ".")
+
+
+def nested_widths(span: float) -> list[int]:
+    """Up to three nested widths, the first the largest of which 15 go into the span."""
+    chosen = max((widths for widths in _WIDTHS if widths[0] * 15 <= span), default=_WIDTHS[0])
+    return [width for width in chosen if width < span]

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilmark.charted import Charted
-from veilmark.domain import Domain
 from veilmark.errors import HierarchyError, listing
 from veilmark.readable import Grid, Summary, count
+from veilmark.tables.domain import Domain
 
 TOP = "*"
 OFFER = f'or set others: "{TOP}" to let them become {TOP} at every level.'

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilmark.domain import Domain, as_text
 from veilmark.hierarchy.levels import OFFER, TOP, Level, check_covered, ground, level_of
 from veilmark.hierarchy.spec import MapSpec
+from veilmark.tables.domain import Domain, as_text
 
 
 def map_levels(spec: MapSpec, domain: Domain, column: str) -> list[Level]:

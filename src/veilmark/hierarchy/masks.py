@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilmark.domain import Domain
 from veilmark.hierarchy.levels import TOP, Level, ground, joined, level_of
 from veilmark.hierarchy.spec import MaskSpec
+from veilmark.tables.domain import Domain
 
 
 def mask_levels(spec: MaskSpec, domain: Domain) -> list[Level]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from veilmark.domain import Domain
 from veilmark.hierarchy.arx import file_levels
 from veilmark.hierarchy.dates import date_levels
 from veilmark.hierarchy.icd9 import icd9_levels
@@ -13,6 +12,7 @@ from veilmark.hierarchy.levels import Levels, nest
 from veilmark.hierarchy.maps import map_levels
 from veilmark.hierarchy.masks import mask_levels, mask_top
 from veilmark.hierarchy.spec import BuiltinSpec, DateSpec, FileSpec, HierarchySpec, IntervalSpec, MapSpec, MaskSpec
+from veilmark.tables.domain import Domain
 
 
 def resolve(spec: HierarchySpec | None, domain: Domain, column: str, folder: Path | None = None) -> Levels:

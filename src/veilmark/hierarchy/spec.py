@@ -27,8 +27,8 @@ from pydantic import (
     model_validator,
 )
 
-from veilmark.domain import as_text
 from veilmark.errors import did_you_mean, listing
+from veilmark.tables.domain import as_text
 
 UNITS = ("day", "month", "quarter", "year", "decade", "century")
 """The units of a date hierarchy, from fine to coarse; each nests in the next."""

@@ -16,15 +16,15 @@ import pyarrow as pa
 from veilmark.attack.compatible import fitting_classes
 from veilmark.attack.labels import Labels
 from veilmark.attack.view import View
-from veilmark.cells import number, pack, total
-from veilmark.classes import ClassTable, Tally
-from veilmark.domain import Domain
 from veilmark.hierarchy import Levels
 from veilmark.mark.discover import Linked, scaled_numbers
 from veilmark.privacy.models import KAnonymity
+from veilmark.tables.cells import number, pack, total
+from veilmark.tables.classes import ClassTable, Tally
+from veilmark.tables.domain import Domain
+from veilmark.tables.recoding import Recoding
 from veilmark.utility.covers import Cover
 from veilmark.veil.mondrian import Mondrian, partition
-from veilmark.veil.recoding import Recoding
 
 PAIRS = 1 << 24
 """So many pairs of boxes, or of runs of their labels, are compared at once."""

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from veilmark.cells import CellIndex, number, pack, row_codes, total
-from veilmark.classes import ClassTable
-from veilmark.domain import Domain
 from veilmark.hierarchy import Levels
-from veilmark.veil.recoding import Recoding
+from veilmark.tables.cells import CellIndex, number, pack, row_codes, total
+from veilmark.tables.classes import ClassTable
+from veilmark.tables.domain import Domain
+from veilmark.tables.recoding import Recoding
 
 SAYS = 4.0
 """What a column says about others counts for so much more than that it has few labels."""

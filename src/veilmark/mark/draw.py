@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from veilmark.domain import as_text
 from veilmark.mark.code import derive
+from veilmark.tables.domain import as_text
 
 
 @dataclass(frozen=True, eq=False)

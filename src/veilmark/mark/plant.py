@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilmark.domain import as_text
 from veilmark.mark.code import derive
 from veilmark.mark.plan import Marks, keyed_order
+from veilmark.tables.domain import as_text
 
 RELUCTANCE = (0.0, 0.9, 1.8)
 """What it costs to borrow from rows that nobody gets, others get, or the recipient gets, beside how unlike they are."""

@@ -22,9 +22,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from veilmark.cells import number
-from veilmark.classes import ClassTable, Histogram, Tally
-from veilmark.domain import Domain, as_text
 from veilmark.errors import OptionError
 from veilmark.mark.code import bits, derive, make_code, release_length
 from veilmark.mark.discover import Linked
@@ -33,6 +30,9 @@ from veilmark.mark.plan import Marks, check_lost
 from veilmark.mark.plant import Rows, ranges
 from veilmark.messages import param
 from veilmark.privacy.models import PrivacyModel, TCloseness
+from veilmark.tables.cells import number
+from veilmark.tables.classes import ClassTable, Histogram, Tally
+from veilmark.tables.domain import Domain, as_text
 from veilmark.trace.labels import plain
 
 Fits = Callable[[np.ndarray], np.ndarray]

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from veilmark.attack.harness import wilson
 from veilmark.errors import OptionError
 from veilmark.mark.code import Code, bits, derive
 from veilmark.trace.scores import ScoreKind, score
@@ -108,3 +109,8 @@ def simulate(
         caught=float(named[:, 0].mean() / coalition),
         innocent_accused=int((named[:, 1] > 0).sum()),
     )
+
+
+def interval(run: Simulation) -> tuple[float, float]:
+    """Wilson's 95 % interval of a run's power."""
+    return wilson(run.power, run.trials)

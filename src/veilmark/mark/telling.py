@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from veilmark.attack.crosscopy import Scope, Sight, Telling, features, tell
-from veilmark.domain import Domain, as_text
 from veilmark.mark.plan import Marks
 from veilmark.mark.plant import Rows, ranges
+from veilmark.tables.domain import Domain, as_text
 
 CLASSES = 2_000
 """Of more released classes, so many are looked at, drawn at random."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from veilmark.classes import ClassTable, Histogram
 from veilmark.hierarchy import Levels
+from veilmark.tables.classes import ClassTable, Histogram
 
 
 def equal_distance(classes: ClassTable, attribute: str) -> np.ndarray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from veilmark.classes import ClassTable, Histogram
+from veilmark.tables.classes import ClassTable, Histogram
 
 
 def distinct_values(classes: ClassTable, attribute: str) -> np.ndarray:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from veilmark.charted import Charted
-from veilmark.classes import ClassTable
 from veilmark.defaults import THRESHOLD
 from veilmark.errors import OptionError, StudyError, listing
 from veilmark.hierarchy import Levels
@@ -18,6 +17,7 @@ from veilmark.privacy.population import Uniques, population_uniques
 from veilmark.privacy.risk import Risk
 from veilmark.privacy.unchanged import Unchanged, unchanged_grid
 from veilmark.readable import Grid, Summary, count, share
+from veilmark.tables.classes import ClassTable
 
 MANY = 1024
 """Classes smaller than that are counted without sorting them."""

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from veilmark.cells import total
-from veilmark.classes import ClassTable, Histogram, Tally
 from veilmark.privacy.models import DistinctL, EntropyL, PrivacyModel, RecursiveL, TCloseness
+from veilmark.tables.cells import total
+from veilmark.tables.classes import ClassTable, Histogram, Tally
 
 ABOUT = (DistinctL, EntropyL, RecursiveL, TCloseness)
 """The models that are looked at; they count records."""

@@ -13,10 +13,10 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from veilmark.classes import ClassTable
 from veilmark.errors import OptionError, did_you_mean, listing
 from veilmark.privacy import closeness, diversity
 from veilmark.privacy.measures import Sensitive
+from veilmark.tables.classes import ClassTable
 
 ENTROPY_TOLERANCE = 1e-9
 """How far, as a share of l, exp(H) may fall short: logarithms round."""

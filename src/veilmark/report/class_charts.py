@@ -26,7 +26,7 @@ def measures(found: Measures) -> alt.Chart:
     unit = "records" if found.persons is None else "persons"
     parts = (
         class_sizes_part(found.class_sizes, unit),
-        risk_profile_part(found.class_sizes, unit, found.risk.prosecutor.threshold),
+        risk_profile(found.class_sizes, unit, found.risk.prosecutor.threshold),
     )
     return theme(
         _altair().vconcat(*parts, spacing=30), f"Class sizes of {found.records:,} records, and the risk that they mean."
@@ -36,11 +36,6 @@ def measures(found: Measures) -> alt.Chart:
 def class_sizes(sizes: Mapping[int, int], unit: str = "records") -> alt.Chart:
     """How many records (or persons) are in classes of each size, the bar with k marked; `sizes` counts classes by size."""
     return theme(class_sizes_part(sizes, unit), f"How many {unit} are in classes of each size.")
-
-
-def risk_profile(sizes: Mapping[int, int], unit: str = "records", threshold: float = 0.2) -> alt.Chart:
-    """The share of records whose risk of being re-identified, 1 by the size of their class, is at most so large."""
-    return theme(risk_profile_part(sizes, unit, threshold), f"The share of {unit} at or below each risk.")
 
 
 def class_sizes_part(sizes: Mapping[int, int], unit: str) -> Any:
@@ -106,7 +101,8 @@ def brief(count: int) -> str:
     return f"{count / 1000:.3g}k" if count < 999_500 else f"{count / 1e6:,.3g}M"
 
 
-def risk_profile_part(sizes: Mapping[int, int], unit: str, threshold: float) -> Any:
+def risk_profile(sizes: Mapping[int, int], unit: str = "records", threshold: float = 0.2) -> Any:
+    """The share of records whose risk of re-identification, 1 divided by the size of their class, is at most so large."""
     alt = _altair()
     title = "Risk of being re-identified"
     if not sizes:

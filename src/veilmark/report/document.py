@@ -21,15 +21,15 @@ from veilmark.ledger import Release, Verification
 from veilmark.messages import PLAIN, said_by, spell_all
 from veilmark.privacy.measures import Measures
 from veilmark.privacy.require import Requirement
-from veilmark.readable import Readable
+from veilmark.readable import Readable, finite
 from veilmark.report import attack_chart, charts, score_charts, utility_charts
 from veilmark.score.scores import ScoreResult
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.utility.view import UtilityView
 from veilmark.veil.generalized import Generalized
 
 if TYPE_CHECKING:
-    from veilmark.workbench.attacking import Attacked
+    from veilmark.workbench.attack import Attacked
 
 HOLDS, FAILS, SAYS = "holds", "fails", "says"
 
@@ -273,7 +273,7 @@ class Report(Readable):
         }
         if self.decoys is not None:
             content["decoys"] = {name: [dict(row) for row in rows] for name, rows in self.decoys.items()}
-        plain: dict[str, Any] = spell_all(_finite(content), PLAIN)
+        plain: dict[str, Any] = spell_all(finite(content), PLAIN)
         return plain
 
 
@@ -282,15 +282,6 @@ def score_dict(scores: ScoreResult | None) -> dict[str, Any] | None:
     if scores is None:
         return None
     return {name: value for name, value in scores.to_dict().items() if name in SCORED}
-
-
-def _finite(value: Any) -> Any:
-    """What JSON has a form for: lists for tuples, null for what is not a number."""
-    if isinstance(value, Mapping):
-        return {str(name): _finite(of) for name, of in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(of) for of in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _plain(value: Any) -> str:

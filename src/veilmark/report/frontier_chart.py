@@ -9,7 +9,7 @@ from veilmark.report.charts import BLUE, GREY, INK, ORANGE, _altair, table, them
 if TYPE_CHECKING:
     import altair as alt
 
-    from veilmark.workbench.comparing import Compared, Tried
+    from veilmark.workbench.compare import Compared, Tried
 
 LINKED, UNLINKED = "linked: values go with quasi-identifiers", "not linked"
 BELOW = "misses the k asked for"

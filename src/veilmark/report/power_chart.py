@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from veilmark.mark.simulate import interval
 from veilmark.report.charts import BLUE, INK, WIDTH, _altair, table, theme, titled
-from veilmark.workbench.simulating import Simulated, interval
 
 if TYPE_CHECKING:
     import altair as alt
+
+    from veilmark.workbench.simulate import Simulated
 
 
 def power(found: Simulated) -> alt.Chart:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from veilmark.readable import probability
 from veilmark.report.charts import (
     GREY,
     INK,
@@ -18,7 +19,6 @@ from veilmark.report.charts import (
     theme,
     titled,
 )
-from veilmark.report.trace_page import probability
 from veilmark.trace.accuse import Suspect, Traced
 
 if TYPE_CHECKING:

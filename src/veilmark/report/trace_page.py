@@ -10,6 +10,7 @@ from typing import Any
 
 from veilmark import __version__
 from veilmark.messages import PLAIN, spell
+from veilmark.readable import probability
 from veilmark.trace.accuse import Suspect, Traced
 from veilmark.trace.bits import HOLDS
 
@@ -257,14 +258,6 @@ def standing(suspect: Suspect, limit: float) -> str:
     return (
         "seen also in what others hold" if all("held_by" in e for e in suspect.evidence) else "no more than by chance"
     )
-
-
-def probability(p: float) -> str:
-    """Two digits, rounded up, so that no probability looks smaller than it is."""
-    if p <= 0 or p >= 1:
-        return f"{p:g}"
-    unit = 10.0 ** (math.floor(math.log10(p)) - 1)
-    return f"{min(math.ceil(p / unit - 1e-6) * unit, 1.0):.2g}"
 
 
 def in_words(p: float) -> str:

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from veilmark import progress
-from veilmark.classes import ClassTable
 from veilmark.errors import OptionError
 from veilmark.hierarchy import Levels
 from veilmark.mark.discover import Linked
@@ -25,6 +24,7 @@ from veilmark.mark.reports import Detectability, detectability
 from veilmark.reproduce import anontokens_paper as paper
 from veilmark.reproduce.comparison import Mean, Reproduced, Row, compare
 from veilmark.reproduce.population import DATA, STATES, State, draw_sample, levels_of, population
+from veilmark.tables.classes import ClassTable
 from veilmark.veil.keyed import KeyedSizes
 from veilmark.veil.lattice import Node
 

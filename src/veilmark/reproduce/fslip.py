@@ -13,12 +13,12 @@ from typing import Any
 import pyarrow as pa
 
 from veilmark.errors import VeilmarkWarning
-from veilmark.persons import PersonTable
-from veilmark.study import Study
+from veilmark.study.opening import engine_of, fold_persons
+from veilmark.study.study import Study
+from veilmark.tables.persons import PersonTable
 from veilmark.veil.fslip import FSlip
 from veilmark.veil.sliced import Sliced, fingerprint_texts
-from veilmark.workbench.slicing import resolve_all, slice_table
-from veilmark.workbench.sources import engine_of, fold_persons
+from veilmark.workbench.anonymize_persons import resolve_all
 
 COLUMNS = ("id", "name", "age", "gender", "zip", "salary", "poverty", "education", "disease")
 RECORDS = """
@@ -108,8 +108,8 @@ def example_releases() -> tuple[PersonTable, Sliced, Sliced]:
     levels = resolve_all(study, persons)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VeilmarkWarning)  # the paper gives salary and poverty no hierarchy here
-        printed = slice_table(persons, levels, FSlip(2, preset="paper", groups=GROUPS))
-        sound = slice_table(persons, levels, FSlip(2, groups=GROUPS, link="groups"))
+        printed = FSlip(2, preset="paper", groups=GROUPS).slice_persons(persons, levels)
+        sound = FSlip(2, groups=GROUPS, link="groups").slice_persons(persons, levels)
     return persons, printed, sound
 
 

@@ -15,17 +15,17 @@ import pyarrow.compute as pc
 from veilmark.attack import ATTACKS, AttackResult, attack_view
 from veilmark.attack.view import view_of_sliced
 from veilmark.hierarchy import Levels
-from veilmark.persons import PersonTable
 from veilmark.progress import step
 from veilmark.reproduce.comparison import Row
 from veilmark.reproduce.fslip import COLUMNS, GROUPS, example_study
-from veilmark.study import Study
+from veilmark.study.opening import engine_of, fold_persons
+from veilmark.study.study import Study
+from veilmark.tables.persons import PersonTable
 from veilmark.veil.fslip import FSlip
 from veilmark.veil.mondrian import Mondrian
-from veilmark.workbench.anonymizing import anonymize
-from veilmark.workbench.attacking import attack
-from veilmark.workbench.slicing import resolve_all, slice_table
-from veilmark.workbench.sources import engine_of, fold_persons
+from veilmark.workbench.anonymize import anonymize
+from veilmark.workbench.anonymize_persons import resolve_all
+from veilmark.workbench.attack import attack
 
 TABLE_2 = """
 15-20 F 50000-60000 20000 medium Bachelors 401
@@ -129,7 +129,7 @@ def _of_fslip(
         ("f-slip as printed, linked", replace(printed, link="groups")),
         ("f-slip strict, linked", replace(sound, link="groups")),
     ):
-        release = slice_table(persons, levels, method)
+        release = method.slice_persons(persons, levels)
         view = view_of_sliced(release, persons, levels)
         results = attack_view(view, persons, levels, ATTACKS, targets, seed=seed)
         found.append(Fought(source, words, k, {name: release.facts[name] for name in ("k", "l")}, results))

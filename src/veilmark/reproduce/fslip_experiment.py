@@ -19,16 +19,17 @@ import numpy as np
 
 from veilmark.errors import VeilmarkWarning
 from veilmark.hierarchy import Levels
-from veilmark.persons import PersonTable
 from veilmark.progress import step
 from veilmark.reproduce.comparison import UNKNOWN, Mean, Reproduced, Row, verdict
 from veilmark.reproduce.fslip_attacks import FALLS, Fought, attack_rows, fight
-from veilmark.study import Study
+from veilmark.study.opening import engine_of, fold_persons
+from veilmark.study.study import Study
+from veilmark.tables.persons import PersonTable
 from veilmark.veil.fslip import FSlip
 from veilmark.veil.onemany import OneMany
 from veilmark.veil.rmr import Rmr
-from veilmark.workbench.slicing import PersonsMethod, resolve_all, slice_table
-from veilmark.workbench.sources import engine_of, fold_persons
+from veilmark.veil.sliced import PersonsMethod
+from veilmark.workbench.anonymize_persons import resolve_all
 
 DATA = Path("../shared/data/informs_2005/fslip_view_2005.csv")
 PERSONS_2005 = 26_854
@@ -203,7 +204,7 @@ def _run(
 ) -> Run:
     with step(f"Figure {figure}: {name}, {len(persons):,} persons, k = {k}"):
         start = time.perf_counter()
-        made = slice_table(persons, levels, method)
+        made = method.slice_persons(persons, levels)
         return Run(figure, name, len(persons), k, f, time.perf_counter() - start, made.loss)
 
 

@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from veilmark import sample
-from veilmark.classes import ClassTable, Tally
-from veilmark.domain import Domain
 from veilmark.errors import DataError
 from veilmark.hierarchy import Levels, parse_spec, resolve
 from veilmark.output import written_batches
+from veilmark.tables.classes import ClassTable, Tally
+from veilmark.tables.domain import Domain
 
 DATA = Path("../shared/data/zcta_us")
 ZIPS, COUNTIES = "zcta_combined.csv", "county_sex_age7_fl_mi_co.csv"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from veilmark.reproduce.comparison import AGREES, DIFFERS, Reproduced, Row
-from veilmark.study import Study
+from veilmark.study.study import Study
 
 TITLE = "The tkl-Score for data-sharing misuseability (Eng and Stroulia)"
 WEIGHTS = {"Migraine": 0.05472, "Flu": 0.05472, "Hypertension": 0.10944, "HIV": 0.21888}

@@ -34,12 +34,12 @@ from operator import getitem
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from veilmark.errors import WeightsError, did_you_mean, listing
-from veilmark.yamlfile import Document, explain, read_yaml, validate
+from veilmark.yamlfile import Document, read_yaml, validate
 
-__all__ = ["RULES", "DataModel", "Explanation", "Inference", "Node", "Rule", "read_model", "register_rule"]
+__all__ = ["RULES", "DataModel", "Explanation", "Inference", "Node", "Rule", "read_model"]
 
 Rule = Callable[[float, Sequence[tuple[float, float]]], float]
 """From a base and the (inference value, weight of the target) of each inference, a weight ≥ 0."""
@@ -59,15 +59,6 @@ def _none(base: float, inferences: Sequence[tuple[float, float]]) -> float:
 
 RULES: dict[str, Rule] = {"inference": _inference, "maximum": _maximum, "none": _none}
 """How a base and its inferences become a weight: all of them, the strongest alone, or none."""
-
-_BUILT_IN = frozenset(RULES)
-
-
-def register_rule(name: str, function: Rule) -> None:
-    """Add a combination rule that models can name; a rule of your own may be replaced, a built-in one not."""
-    if name in _BUILT_IN:
-        raise WeightsError(f"The combination rule '{name}' is built in. Register yours under another name.")
-    RULES[name] = function
 
 
 @dataclass(frozen=True)
@@ -120,15 +111,6 @@ class DataModel:
     nodes: tuple[Node, ...]
     rule: str = "inference"
     source: str = "The data model"
-
-    @classmethod
-    def from_dict(cls, content: Any, source: str = "The data model") -> DataModel:
-        """From what the YAML file holds."""
-        try:
-            model = _File.model_validate(content)
-        except ValidationError as problem:
-            raise WeightsError(f"{source}: {explain(problem, _File)}") from None
-        return cls._built(model, source)
 
     @classmethod
     def _built(cls, model: _File, source: str) -> DataModel:

@@ -12,8 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from veilmark.cells import Cells, number, pack
-from veilmark.classes import ClassTable
+from veilmark.tables.cells import Cells, number, pack
+from veilmark.tables.classes import ClassTable
 
 COUNT_LIMIT = 1 << 26
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from veilmark.cells import number, pack
 from veilmark.charted import Charted
 from veilmark.defaults import DRAWS, SPREAD
 from veilmark.errors import OptionError
 from veilmark.readable import Grid, Summary, count, share
 from veilmark.score.scores import NAMES, Options, Scored, ScoreResult
+from veilmark.tables.cells import number, pack
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from functools import cached_property
 
 import numpy as np
 
-from veilmark.cells import CellIndex, Cells
-from veilmark.classes import ClassTable
 from veilmark.errors import DataError
 from veilmark.messages import param
 from veilmark.score import scores
 from veilmark.score.factors import Factors, source_factors, table_factors
 from veilmark.score.scores import Options, RecordScore, Scored, ScoreResult
 from veilmark.score.weights import WeightTable
+from veilmark.tables.cells import CellIndex, Cells
+from veilmark.tables.classes import ClassTable
 
 SHOWN = 5
 

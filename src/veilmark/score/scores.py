@@ -10,11 +10,11 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from veilmark.cells import Cells
 from veilmark.charted import Charted
 from veilmark.errors import OptionError
 from veilmark.readable import Grid, Summary, share
 from veilmark.score.factors import Factors
+from veilmark.tables.cells import Cells
 
 Normalize = Literal["source", "record", "theory"]
 NAMES = ("m", "l_severity", "tkl", "tkl_max")

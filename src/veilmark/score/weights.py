@@ -22,10 +22,10 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from veilmark.domain import Domain
 from veilmark.errors import VeilmarkWarning, WeightsError, listing
 from veilmark.messages import command
 from veilmark.score import ahp, datamodel
+from veilmark.tables.domain import Domain
 from veilmark.yamlfile import explain
 
 M = TypeVar("M", bound=BaseModel)

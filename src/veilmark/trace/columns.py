@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 from scipy import optimize
 
-from veilmark.cells import number, pack
-from veilmark.domain import Domain
 from veilmark.errors import OptionError, listing
+from veilmark.tables.cells import number, pack
+from veilmark.tables.domain import Domain
 from veilmark.trace.evidence import Marked
 from veilmark.trace.labels import ROWS_A_VALUE, Column, ColumnReading, apart, read_column
 from veilmark.trace.leaked import Combinations, Leaked
@@ -371,9 +371,7 @@ class _Together:
             ]
         )
 
-    def exchanged(
-        self, read: Mapping[str, ColumnReading], ups: Mapping[str, np.ndarray]
-    ) -> dict[str, ColumnReading]:
+    def exchanged(self, read: Mapping[str, ColumnReading], ups: Mapping[str, np.ndarray]) -> dict[str, ColumnReading]:
         """Readings of some columns as coded, by which the pairs are half as far off as now, or nearer."""
         better = {c: up for c, up in ups.items() if self.gains(read, {c: up}, 0.7)}
         found = [coded for some in (better, ups) if some and (coded := self.gains(read, some, 0.5))]

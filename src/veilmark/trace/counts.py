@@ -18,7 +18,7 @@ from itertools import combinations
 import numpy as np
 from scipy import optimize, special
 
-from veilmark.cells import number, pack
+from veilmark.tables.cells import number, pack
 
 STRAYING = 0.01
 """Where more than this share of the rows is in no class of the release, rows are taken to have strayed."""

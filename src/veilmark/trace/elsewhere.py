@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from veilmark.domain import Domain
+from veilmark.tables.domain import Domain
 from veilmark.trace.evidence import Marked
 from veilmark.trace.sealed import BLOCK, Labels, Values
 

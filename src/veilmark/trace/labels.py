@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilmark.domain import Domain
+from veilmark.tables.domain import Domain
 
 ENOUGH = 0.05
 """At least this share of a column's rows must have labels of some level, or the column is passed over."""

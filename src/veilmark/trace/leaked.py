@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from veilmark.cells import number, pack
-from veilmark.domain import as_text
+from veilmark.tables.cells import number, pack
+from veilmark.tables.domain import as_text
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from math import lgamma
 
 import numpy as np
 
-from veilmark.cells import number, pack
+from veilmark.tables.cells import number, pack
 from veilmark.trace.labels import FORMS, ColumnReading
 from veilmark.trace.leaked import Combinations
 from veilmark.trace.recode import Released

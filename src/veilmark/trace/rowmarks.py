@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from veilmark.cells import number, pack
 from veilmark.mark.rowmarks import MarkedRows, number_rows, text_prints
+from veilmark.tables.cells import number, pack
 from veilmark.trace.columns import Matched, same_name
 from veilmark.trace.evidence import Marked
 from veilmark.trace.labels import ColumnReading

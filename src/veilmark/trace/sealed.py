@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from veilmark.cells import number, pack
-from veilmark.domain import Domain, as_text, loose_texts
+from veilmark.tables.cells import number, pack
+from veilmark.tables.domain import Domain, as_text, loose_texts
 
 BLOCK = 1 << 22
 """So many pairs of claims and classes, or of claims and persons, are compared at once."""

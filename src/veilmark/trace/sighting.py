@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from veilmark.cells import number, pack
+from veilmark.tables.cells import number, pack
 from veilmark.trace.columns import Matched
 from veilmark.trace.counts import Cells, Counted, count_covers
 from veilmark.trace.evidence import Marked

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from veilmark.cells import Cells, pack
 from veilmark.progress import step
+from veilmark.tables.cells import Cells, pack
 from veilmark.utility.columns import Column
 
 MOST_RECORDS = 50_000

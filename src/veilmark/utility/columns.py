@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 import pyarrow.compute as pc
 
-from veilmark.domain import Domain
 from veilmark.hierarchy import Levels
+from veilmark.tables.domain import Domain
 from veilmark.utility.covers import Cover
 
 MANY = 50

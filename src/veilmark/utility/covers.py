@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilmark.domain import Domain
 from veilmark.hierarchy import Levels
+from veilmark.tables.domain import Domain
 from veilmark.veil.mondrian import MISSING
 
 TOP = "*"

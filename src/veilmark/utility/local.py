@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from veilmark.classes import ClassTable
 from veilmark.hierarchy import Levels
+from veilmark.tables.classes import ClassTable
 from veilmark.utility.loss import ADDITIVE, Attribute, label_widths
 from veilmark.veil.mondrian import LISTED
 

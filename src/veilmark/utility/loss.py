@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from veilmark.classes import ClassTable
 from veilmark.defaults import Metric
 from veilmark.hierarchy import Levels
+from veilmark.tables.classes import ClassTable
 
 METRICS: tuple[Metric, ...] = ("dm_star", "precision", "dm", "gcp", "entropy", "lm")
 ADDITIVE: tuple[Metric, ...] = ("precision", "gcp", "entropy", "lm")

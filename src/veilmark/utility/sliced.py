@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilmark.hierarchy import TOP, Levels
-from veilmark.persons import Fingerprints, PersonTable
+from veilmark.tables.persons import Fingerprints, PersonTable
 from veilmark.utility import loss
 from veilmark.utility.covers import RANGES, SINGLE
 from veilmark.veil.mondrian import LISTED

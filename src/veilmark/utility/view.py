@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from veilmark.cells import Cells
 from veilmark.charted import Charted
 from veilmark.hierarchy import Levels
 from veilmark.readable import Grid, Summary
+from veilmark.tables.cells import Cells
 from veilmark.utility.association import contingency, cramers_v
 from veilmark.utility.columns import Column
 from veilmark.utility.covers import Cover

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from veilmark.errors import OptionError
 from veilmark.hierarchy import Levels
-from veilmark.persons import PersonTable
 from veilmark.privacy.models import DistinctL
+from veilmark.tables.persons import PersonTable
 from veilmark.veil.items import NO_LOSS, joint_kinds, untouched_values
 from veilmark.veil.sliced import GID, Sliced, fingerprint_texts, shuffled
 from veilmark.veil.slices import diversity
@@ -30,6 +30,10 @@ class Anatomy:
 
     l: int = 2  # noqa: E741
     seed: int | None = None
+
+    def slice_persons(self, persons: PersonTable, levels: Mapping[str, Levels]) -> Sliced:
+        """The release of persons by this method."""
+        return slice_persons(persons, levels, self)
 
 
 def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: Anatomy) -> Sliced:

@@ -10,25 +10,26 @@ import numpy as np
 import pyarrow as pa
 
 from veilmark.charted import Charted
-from veilmark.classes import ClassTable, Tally
-from veilmark.domain import Domain
 from veilmark.engines import engine_for
 from veilmark.errors import DataError, OptionError, StudyError, listing
-from veilmark.framed import Framed
 from veilmark.hierarchy import Levels
 from veilmark.messages import param
 from veilmark.privacy.measures import count_sizes, missing_counted_lines
 from veilmark.privacy.models import KAnonymity, PrivacyModel
 from veilmark.privacy.unchanged import unchanged_grid
 from veilmark.readable import Grid, Summary, count
+from veilmark.tables import recoding
+from veilmark.tables.classes import ClassTable, Tally
+from veilmark.tables.domain import Domain
+from veilmark.tables.framed import Framed
+from veilmark.tables.recoding import Recoding
 from veilmark.utility.local import local_by_attribute, local_losses
 from veilmark.utility.loss import NodeLoss, untouched
-from veilmark.veil import mondrian, ola, recoding
+from veilmark.veil import mondrian, ola
 from veilmark.veil.generalized import Generalized, generalized_columns
 from veilmark.veil.microaggregate import mdav, means, v_mdav
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Evaluated, Ola
-from veilmark.veil.recoding import Recoding
 from veilmark.veil.verify import Verified
 
 MOST_GROUPED = 200_000

@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from veilmark.domain import Domain
 from veilmark.errors import OptionError
 from veilmark.hierarchy import Levels
+from veilmark.tables.domain import Domain
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from veilmark.persons import Fingerprints, PersonTable
+from veilmark.tables.persons import Fingerprints, PersonTable
 from veilmark.utility.association import anova_f, contingency, correlation_ratio, cramers_v, pearson
 
 MANY_VALUES = 1000

@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from veilmark.cells import DENSE_LIMIT
-from veilmark.classes import ClassTable
 from veilmark.privacy.models import KAnonymity, PrivacyModel
 from veilmark.progress import step
+from veilmark.tables.cells import DENSE_LIMIT
+from veilmark.tables.classes import ClassTable
 from veilmark.veil.axes import Axis
 
 DENSE_SHARE = 8

@@ -14,20 +14,20 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from veilmark.cells import number, pack
-from veilmark.classes import ClassTable, Histogram, Tally
 from veilmark.defaults import K
-from veilmark.domain import Domain
 from veilmark.errors import OptionError
 from veilmark.hierarchy import Levels
-from veilmark.persons import Fingerprints, PersonTable
 from veilmark.privacy.models import Alpha, KAnonymity, PrivacyModel
+from veilmark.tables.cells import number, pack
+from veilmark.tables.classes import ClassTable, Histogram, Tally
+from veilmark.tables.domain import Domain
+from veilmark.tables.persons import Fingerprints, PersonTable
+from veilmark.tables.recoding import Recoding
 from veilmark.utility.sliced import amounts, class_middles, counts_as_number, nil, sa_ncp
 from veilmark.veil.anonymize import plan
 from veilmark.veil.items import one_table
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
-from veilmark.veil.recoding import Recoding
 from veilmark.veil.sliced import Sliced
 
 
@@ -48,6 +48,10 @@ class Generalization:
         """What a class must meet."""
         shares = [Alpha(name, 1 / self.l) for name in persons.sensitive] if self.l else []
         return [KAnonymity(self.k), *shares]
+
+    def slice_persons(self, persons: PersonTable, levels: Mapping[str, Levels]) -> Sliced:
+        """The release of persons by this method."""
+        return slice_persons(persons, levels, self)
 
 
 def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: Generalization) -> Sliced:

@@ -23,12 +23,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilmark.cells import pack
-from veilmark.domain import Domain
 from veilmark.errors import OptionError, VeilmarkWarning, listing
 from veilmark.hierarchy import Levels
-from veilmark.persons import Fingerprints, PersonTable
 from veilmark.privacy.models import KAnonymity
+from veilmark.tables.cells import pack
+from veilmark.tables.domain import Domain
+from veilmark.tables.persons import Fingerprints, PersonTable
 from veilmark.utility.sliced import amounts, attribute_ncp, is_amount, nil, sa_ncp
 from veilmark.veil.correlation import correlations, read_groups
 from veilmark.veil.mondrian import partition
@@ -61,6 +61,10 @@ class FSlip:
             raise OptionError(f"l must be a number of 1 or more, not {self.l:g}. Try 2; 1 is no limit.")
         if any(size < 2 for size in sizes):
             raise OptionError(f"f must be 2 or more, not {min(sizes)}, because a slice of one person protects nobody.")
+
+    def slice_persons(self, persons: PersonTable, levels: Mapping[str, Levels]) -> Sliced:
+        """The release of persons by this method."""
+        return slice_persons(persons, levels, self)
 
 
 def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: FSlip) -> Sliced:

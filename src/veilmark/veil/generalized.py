@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilmark.classes import ClassTable
 from veilmark.hierarchy import Levels
+from veilmark.tables.classes import ClassTable
 
 MISSING = "(missing)"
 

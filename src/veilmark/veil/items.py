@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilmark.cells import number, pack
-from veilmark.domain import Domain
 from veilmark.hierarchy import Levels
 from veilmark.hierarchy.levels import Level, level_of, nest
-from veilmark.persons import Fingerprints, PersonTable
+from veilmark.tables.cells import number, pack
+from veilmark.tables.domain import Domain
+from veilmark.tables.persons import Fingerprints, PersonTable
 from veilmark.utility.sliced import (
     amounts,
     class_middles,

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from veilmark.classes import ClassTable
 from veilmark.hierarchy import Levels
+from veilmark.tables.classes import ClassTable
 from veilmark.veil.lattice import Kept, Node
 
 KEY_BITS = 63

@@ -13,9 +13,9 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from veilmark.classes import ClassTable
-from veilmark.domain import Domain
 from veilmark.hierarchy import Levels
+from veilmark.tables.classes import ClassTable
+from veilmark.tables.domain import Domain
 
 Node = tuple[int, ...]
 T = TypeVar("T")

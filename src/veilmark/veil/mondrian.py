@@ -22,11 +22,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilmark.cells import number, pack
-from veilmark.classes import ClassTable
 from veilmark.errors import OptionError, VeilmarkWarning, listing
 from veilmark.hierarchy import Levels
 from veilmark.privacy.models import DeltaPresence, KMap, PrivacyModel
+from veilmark.tables.cells import number, pack
+from veilmark.tables.classes import ClassTable
 from veilmark.veil.axes import Axis, axis_of, reach
 from veilmark.veil.cuts import Cutting, merge_classes, ordered_by_part, renumber, starts_of
 

@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 from veilmark import progress
-from veilmark.classes import ClassTable
 from veilmark.defaults import LOSS, SECONDS, SUPPRESSION, Metric
 from veilmark.errors import OptionError, did_you_mean
 from veilmark.hierarchy import Levels
 from veilmark.privacy.models import KAnonymity, PrivacyModel, all_monotone, failing_classes
+from veilmark.tables.classes import ClassTable
+from veilmark.tables.recoding import Unit, counted
 from veilmark.utility.loss import METRICS, NodeLoss
 from veilmark.veil.keyed import KeyedSizes
 from veilmark.veil.lattice import FAILS, UNKNOWN, Bounds, Lattice, Node, NodeTables
-from veilmark.veil.recoding import Unit, counted
 
 LARGEST_LATTICE = 4_000_000
 BLOCK = 2_000
@@ -81,7 +81,7 @@ class Evaluated:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class BestNode:
     """The best node with its class table and suppressed classes; `gap` is how far below its loss another node could
     still lie, as a share (0: proven best); `explored` are all nodes that were tried. All classes are suppressed only where
     no node publishes anything."""
@@ -95,7 +95,7 @@ class Found:
     explored: tuple[Evaluated, ...]
 
 
-def search(classes: ClassTable, levels: Sequence[Levels], models: Sequence[PrivacyModel], method: Ola) -> Found:
+def search(classes: ClassTable, levels: Sequence[Levels], models: Sequence[PrivacyModel], method: Ola) -> BestNode:
     """The node of least loss among all whose failing records stay within the suppression limit."""
     bounds = level_bounds(classes, levels, method)
     task = _Search(classes, levels, models, method, bounds)
@@ -416,7 +416,7 @@ class _Search:
         best = np.inf if self.best is None else self.best[0]
         return 1 - float(self.lattice.open(best).mean())
 
-    def result(self) -> Found:
+    def result(self) -> BestNode:
         """The best node, or an error that says how near the search came."""
         if self.best is None and self.emptied is None:
             raise OptionError(self.no_node())
@@ -425,7 +425,7 @@ class _Search:
         table = self.tables.table(node)
         failing = self.failing(table)
         loss = self.losses.of(self.method.loss, table, node, failing) if self.best is None else self.best[0]
-        return Found(node, table, failing, loss, self.gap, self.bounds.size, tuple(self.explored))
+        return BestNode(node, table, failing, loss, self.gap, self.bounds.size, tuple(self.explored))
 
     def no_node(self) -> str:
         wanted = " and ".join(map(str, self.models))

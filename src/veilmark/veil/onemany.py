@@ -21,13 +21,13 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from veilmark.classes import ClassTable, Histogram, Tally
 from veilmark.defaults import K
-from veilmark.domain import Domain
 from veilmark.errors import OptionError, VeilmarkError
 from veilmark.hierarchy import Levels
-from veilmark.persons import PersonTable
 from veilmark.privacy.models import Alpha, DistinctL, KAnonymity
+from veilmark.tables.classes import ClassTable, Histogram, Tally
+from veilmark.tables.domain import Domain
+from veilmark.tables.persons import PersonTable
 from veilmark.utility.sliced import counts_as_number
 from veilmark.veil.items import Items, item_levels, joint_kinds, one_table
 from veilmark.veil.mondrian import Partition, partition
@@ -45,6 +45,10 @@ class OneMany:
     k: int = K
     l: int = 2  # noqa: E741
     seed: int | None = None
+
+    def slice_persons(self, persons: PersonTable, levels: Mapping[str, Levels]) -> Sliced:
+        """The release of persons by this method."""
+        return slice_persons(persons, levels, self)
 
 
 def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: OneMany) -> Sliced:

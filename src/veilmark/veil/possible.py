@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from veilmark.classes import ClassTable
 from veilmark.errors import OptionError
 from veilmark.privacy.models import Alpha, DistinctL, EntropyL, KAnonymity, KMap, PrivacyModel, RecursiveL
+from veilmark.tables.classes import ClassTable
 
 
 def refuse_impossible(classes: ClassTable, models: Sequence[PrivacyModel]) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from veilmark.cells import CellIndex
-from veilmark.classes import ClassTable
-from veilmark.domain import Domain
-from veilmark.veil.recoding import Recoding
+from veilmark.tables.cells import CellIndex
+from veilmark.tables.classes import ClassTable
+from veilmark.tables.domain import Domain
+from veilmark.tables.recoding import Recoding
 
 
 def published_labels(classes: ClassTable, recoding: Recoding) -> tuple[list[tuple[pa.Array, np.ndarray]], np.ndarray]:

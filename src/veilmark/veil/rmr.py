@@ -22,12 +22,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilmark.cells import number, pack
 from veilmark.defaults import K
 from veilmark.errors import OptionError
 from veilmark.hierarchy import Levels
-from veilmark.persons import Fingerprints, PersonTable
 from veilmark.privacy.models import KAnonymity
+from veilmark.tables.cells import number, pack
+from veilmark.tables.persons import Fingerprints, PersonTable
 from veilmark.utility.sliced import counts_as_number, label_widths
 from veilmark.veil.items import Forest, Items, item_levels, one_table, range_texts
 from veilmark.veil.mondrian import MISSING, Mondrian, partition
@@ -43,6 +43,10 @@ class Rmr:
     m: int = 2
     delta: float = 0.66
     seed: int | None = None
+
+    def slice_persons(self, persons: PersonTable, levels: Mapping[str, Levels]) -> Sliced:
+        """The release of persons by this method."""
+        return slice_persons(persons, levels, self)
 
 
 def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: Rmr) -> Sliced:

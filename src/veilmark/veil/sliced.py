@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -26,15 +26,18 @@ import pyarrow.parquet as pq
 
 from veilmark.charted import Charted
 from veilmark.errors import DataError, OptionError, OutputError
-from veilmark.framed import as_pandas, as_polars, plain_columns
 from veilmark.output import refuse_address, write_table
-from veilmark.persons import Fingerprints
 from veilmark.readable import Grid, Summary, count
 from veilmark.scratch import PART
+from veilmark.tables.framed import as_pandas, as_polars, plain_columns
+from veilmark.tables.persons import Fingerprints
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+
+    from veilmark.hierarchy import Levels
+    from veilmark.tables.persons import PersonTable
 
 Form = Literal["csv", "parquet"]
 
@@ -273,3 +276,10 @@ def parse_fingerprints(texts: pa.Array) -> tuple[np.ndarray, pa.Array]:
         labels = pc.replace_substring(pc.replace_substring(labels, "\0p", "|"), "\0b", "\\")
     starts = np.asarray(lists.offsets, dtype=np.int64)
     return starts - starts[0], pc.if_else(pc.equal(labels, ""), pa.scalar(None, pa.string()), labels)
+
+
+class PersonsMethod(Protocol):
+    """A method that publishes one row a person, in several tables."""
+
+    def slice_persons(self, persons: PersonTable, levels: Mapping[str, Levels]) -> Sliced:
+        """The release of persons; `levels` has the hierarchy of every quasi-identifier and sensitive attribute."""

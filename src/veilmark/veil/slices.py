@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from veilmark.cells import DENSE_LIMIT, number
-from veilmark.persons import Fingerprints
+from veilmark.tables.cells import DENSE_LIMIT, number
+from veilmark.tables.persons import Fingerprints
 
 WAYS = 3
 """In so many ways a block is dealt, at first in the one that keeps like with like."""

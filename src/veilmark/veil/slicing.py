@@ -17,8 +17,8 @@ import pyarrow as pa
 from veilmark.defaults import K
 from veilmark.errors import OptionError
 from veilmark.hierarchy import Levels
-from veilmark.persons import PersonTable
 from veilmark.privacy.models import KAnonymity
+from veilmark.tables.persons import PersonTable
 from veilmark.utility.sliced import amounts, counts_as_number
 from veilmark.veil.correlation import correlations, read_groups
 from veilmark.veil.items import NO_LOSS, untouched_values
@@ -34,6 +34,10 @@ class Slicing:
     k: int = K
     groups: tuple[tuple[str, ...], ...] | None = None
     seed: int | None = None
+
+    def slice_persons(self, persons: PersonTable, levels: Mapping[str, Levels]) -> Sliced:
+        """The release of persons by this method."""
+        return slice_persons(persons, levels, self)
 
 
 def slice_persons(persons: PersonTable, levels: Mapping[str, Levels], method: Slicing) -> Sliced:

@@ -41,7 +41,7 @@ LONG = ("order", "paths")
 
 
 @dataclass(frozen=True)
-class Found:
+class WorstClass:
     """The worst that a class of the file shows of a limit; None where it could not be measured, or there is no class.
 
     Of δ-presence it is the smallest and the largest share; of enhanced β, how many times the share that it may have a
@@ -71,11 +71,11 @@ class Verified:
     entropy: Mapping[str, float]
     t: Mapping[str, float]
     alpha: Mapping[str, float]
-    limits: tuple[Found, ...] = ()
+    limits: tuple[WorstClass, ...] = ()
     unchanged: Mapping[str, Unchanged] = field(default_factory=dict)
 
     @property
-    def unchecked(self) -> tuple[Found, ...]:
+    def unchecked(self) -> tuple[WorstClass, ...]:
         """The limits that the file does not show to be kept."""
         return tuple(found for found in self.limits if found.unchecked)
 
@@ -129,22 +129,22 @@ def _connection(threads: int | None, memory: str | None) -> Iterator[duckdb.Duck
             ) from None
 
 
-def _find(counts: _Counts, limit: Limit, population: pa.Table | None, persons: bool) -> Found:
+def _find(counts: _Counts, limit: Limit, population: pa.Table | None, persons: bool) -> WorstClass:
     """Measure one limit, or say why that cannot be."""
     model, plain = limit["model"], _plain(limit)
     if model == "k":
-        return Found(plain, counts.k if counts.classes else None, IN_PERSONS if persons else None)
+        return WorstClass(plain, counts.k if counts.classes else None, IN_PERSONS if persons else None)
     if persons and model in ("k_map", "delta_presence", "alpha"):
-        return Found(plain, unchecked=IN_PERSONS)
+        return WorstClass(plain, unchecked=IN_PERSONS)
     if model in ("k_map", "delta_presence"):
         if population is None:
-            return Found(plain, unchecked="no population is given")
-        return Found(plain, counts.linked(model, population))
+            return WorstClass(plain, unchecked="no population is given")
+        return WorstClass(plain, counts.linked(model, population))
     if model == "t" and limit["distance"] != "equal":
         return counts.distance(limit)
     if model not in MEASURES:
-        return Found(plain, unchecked="the independent check does not know this limit")
-    return Found(plain, counts.worst(limit["attribute"], [limit])[0])
+        return WorstClass(plain, unchecked="the independent check does not know this limit")
+    return WorstClass(plain, counts.worst(limit["attribute"], [limit])[0])
 
 
 def _plain(limit: Limit) -> dict[str, Any]:
@@ -288,23 +288,23 @@ class _Counts:
         )
         return None if found[0] is None else found[0] if model == "k_map" else (found[0], found[1])
 
-    def distance(self, limit: Limit) -> Found:
+    def distance(self, limit: Limit) -> WorstClass:
         """The largest ordered or hierarchical distance of a class to the table."""
         distance, i = limit["distance"], self.sensitive.index(limit["attribute"])
         given = limit.get("order" if distance == "ordered" else "paths")
         if not given:
             lacks = "order" if distance == "ordered" else "hierarchy"
-            return Found(_plain(limit), unchecked=f"the {lacks} of its values is not given")
+            return WorstClass(_plain(limit), unchecked=f"the {lacks} of its values is not given")
         if distance == "ordered":
             texts, paths = [*given, *([] if None in given else [None])], None
         else:
             texts, paths = list(given), pa.array(list(given.values()), pa.list_(pa.string()))
         if not self._place(i, texts, paths):
-            return Found(_plain(limit), unchecked="the file has values that are not among those given for it")
+            return WorstClass(_plain(limit), unchecked="the file has values that are not among those given for it")
         if distance == "ordered":
-            return Found(_plain(limit), self._row(_ordered(i, self.records))[0])
+            return WorstClass(_plain(limit), self._row(_ordered(i, self.records))[0])
         height = len(next(iter(given.values())))
-        return Found(_plain(limit), self._row(_hierarchical(i, self.records, height))[0])
+        return WorstClass(_plain(limit), self._row(_hierarchical(i, self.records, height))[0])
 
     def _place(self, i: int, texts: Sequence[str | None], paths: pa.Array | None) -> bool:
         """Make `places`: for each value of the file its place among the texts; whether all have one.

@@ -42,14 +42,14 @@ How to add a page, say Score (pages/measures.py, templates/measures.html are the
    shown in its own words, VeilmarkWarnings as notes, steps of `veilmark.progress` as they go.
 
        @router.post("/api/studies/{name}/score", status_code=202)
-       def start(here: Analyst, name: str, asked: Asked) -> Job:
+       def start(here: Analyst, name: str, asked: Form) -> Job:
            here.study(name)
            given = {"study": name, **asked.model_dump()}
            return here.start(score_source, f"Score {name}", given, name, f"/studies/{quote(name)}/score")
 
        @router.post("/studies/{name}/score")
        def start_by_form(here: Analyst, name: str) -> Response:
-           return here.watch(start(here, name, Asked(x=here.text("x"))))    # here.text, here.file, here.form
+           return here.watch(start(here, name, Form(x=here.text("x"))))    # here.text, here.file, here.form
 
        def score_source(workspace: Workspace, study: str, x: str) -> Outcome: ...
 

@@ -25,14 +25,14 @@ from veilmark import __version__
 from veilmark.errors import InputError, VeilmarkError
 from veilmark.messages import spell, spell_all
 from veilmark.web import pages
-from veilmark.web.access import Access
-from veilmark.web.audit import Audit
-from veilmark.web.editing import FieldsError
-from veilmark.web.guard import UPLOAD, Guard
+from veilmark.web.access.audit import Audit
+from veilmark.web.access.guard import UPLOAD, Guard
+from veilmark.web.access.sessions import Access
+from veilmark.web.forms.study import FieldsError
 from veilmark.web.here import Here, Needs
-from veilmark.web.jobs import Jobs
 from veilmark.web.render import FOLDER, render_plain
 from veilmark.web.spelling import FIELDS
+from veilmark.web.tasks.jobs import Jobs
 from veilmark.web.workspace import NotFoundError, Workspace
 
 OPEN = ("/login", "/open")

@@ -20,15 +20,15 @@ from fastapi import Depends, HTTPException, Request
 from fastapi.responses import RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
-from veilmark.study import Study
-from veilmark.web.access import Access, Session
-from veilmark.web.audit import Audit
-from veilmark.web.guard import SAFE
-from veilmark.web.users import ROLES, Role
+from veilmark.study.study import Study
+from veilmark.web.access.audit import Audit
+from veilmark.web.access.guard import SAFE
+from veilmark.web.access.sessions import Access, Session
+from veilmark.web.access.users import ROLES, Role
 from veilmark.web.workspace import NotFoundError, Workspace
 
 if TYPE_CHECKING:
-    from veilmark.web.jobs import Job, Jobs, Work
+    from veilmark.web.tasks.jobs import Job, Jobs, Work
 
 MOST_FIELDS = 50_000
 LARGEST_FIELD = 4 << 20

@@ -12,9 +12,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from veilmark import __version__
 from veilmark.messages import said_by
-from veilmark.report.trace_page import probability
+from veilmark.readable import probability
+from veilmark.web.access.users import ROLES
 from veilmark.web.spelling import FIELDS
-from veilmark.web.users import ROLES
 
 if TYPE_CHECKING:
     from veilmark.web.here import Here

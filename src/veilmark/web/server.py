@@ -12,9 +12,9 @@ import uvicorn
 
 from veilmark.errors import OptionError
 from veilmark.messages import command, param
-from veilmark.web.access import Access
+from veilmark.web.access.sessions import Access
+from veilmark.web.access.users import Users
 from veilmark.web.app import create_app, new_token
-from veilmark.web.users import Users
 from veilmark.web.workspace import Workspace
 
 LOCAL_NAMES = frozenset(("127.0.0.1", "localhost", "::1"))

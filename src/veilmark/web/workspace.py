@@ -29,7 +29,7 @@ from typing import IO
 
 from veilmark.errors import OptionError, OutputError
 from veilmark.messages import spell
-from veilmark.study import Study
+from veilmark.study.study import Study
 from veilmark.web.spelling import FIELDS
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
@@ -93,9 +93,9 @@ class Workspace:
 
     def study(self, name: str) -> Study:
         """The study as its file describes it."""
-        from veilmark import workbench
+        from veilmark.study.opening import open_study
 
-        return workbench.open_study(self.study_file(name))
+        return open_study(self.study_file(name))
 
     def new_study(self, name: str) -> Path:
         """The file of a study yet to be written, under this name or, where that is taken, a numbered one."""

@@ -16,7 +16,6 @@ from veilmark.attack.compatible import fitting_classes
 from veilmark.attack.crosscopy import Scope, Sight, features, look, tell, truth
 from veilmark.attack.labels import Labels
 from veilmark.attack.view import View
-from veilmark.classes import ClassTable
 from veilmark.engines.duckdb import DuckDB
 from veilmark.errors import DataError, OptionError, StudyError, listing
 from veilmark.hierarchy import resolve
@@ -25,10 +24,11 @@ from veilmark.ledger.files import digest
 from veilmark.mark.discover import union_domain
 from veilmark.messages import param
 from veilmark.readable import Readable
-from veilmark.study import Study
+from veilmark.study.opening import check_columns, engine_of, open_other, open_source
+from veilmark.study.study import Study
+from veilmark.tables.classes import ClassTable
 from veilmark.trace.evidence import Marked
 from veilmark.workbench.ledger import key_of, open_to_read
-from veilmark.workbench.sources import check_columns, engine_of, open_other, open_source
 
 File = str | os.PathLike[str]
 

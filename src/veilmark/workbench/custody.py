@@ -16,13 +16,12 @@ from veilmark.ledger.files import check_new_file
 from veilmark.ledger.receipts import KIND, Receipt, check_time, release_of
 from veilmark.ledger.shares import Share, join, split
 from veilmark.ledger.signing import Signer, read_public_key
+from veilmark.mark.redraw import check_draw
 from veilmark.output import refuse_address
 from veilmark.trace.accuse import Traced
 from veilmark.trace.evidence import Marked
-from veilmark.workbench.ledger import key_of, open_to_read
-from veilmark.workbench.redraw import check_draw
-from veilmark.workbench.shown import note_shown
-from veilmark.workbench.tracing import trace_marked
+from veilmark.workbench.ledger import key_of, note_shown, open_to_read
+from veilmark.workbench.trace import trace_marked
 
 Place = str | os.PathLike[str]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from veilmark.ledger.seals import OPERATOR
 from veilmark.ledger.signing import Signer, read_public_key
 from veilmark.ledger.timestamps import read_certificates
 from veilmark.messages import param
+from veilmark.trace.shown import SHOWN
 
 Place = str | os.PathLike[str]
 
@@ -242,3 +243,14 @@ def export(where: Place, output: Place) -> Verification:
 def restore(file: Place, where: Place) -> Verification:
     """A new ledger from a backup."""
     return backup.restore(file, where).verify()
+
+
+def note_shown(
+    where: str | os.PathLike[str], key_file: str | os.PathLike[str], releases: Iterable[str], what: str
+) -> None:
+    """Write into the ledger, before they are shown, that the marks of some releases are."""
+    ledger = open_to_read(where, key_file)
+    ledger.check_writable()
+    key = key_of(ledger, key_file)
+    for release in releases:
+        ledger.append(SHOWN, release, {"what": what}, key=key)

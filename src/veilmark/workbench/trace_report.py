@@ -13,8 +13,7 @@ from veilmark.output import refuse_address, refuse_inputs, write_table, write_te
 from veilmark.report.trace_page import Exhibit, trace_page
 from veilmark.trace.accuse import Traced
 from veilmark.trace.bits import all_marks, redacted
-from veilmark.workbench.ledger import open_to_read, verify
-from veilmark.workbench.shown import note_shown
+from veilmark.workbench.ledger import note_shown, open_to_read, verify
 
 File = str | os.PathLike[str]
 

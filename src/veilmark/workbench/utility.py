@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from veilmark.cells import Cells
-from veilmark.domain import Domain
 from veilmark.engines.base import Table
 from veilmark.errors import DataError, OptionError, did_you_mean, listing
 from veilmark.hierarchy import resolve
 from veilmark.messages import Message, param
 from veilmark.report import charts, utility_charts
-from veilmark.study import Study
+from veilmark.study.opening import engine_of, open_other, open_source
+from veilmark.study.study import Study
+from veilmark.tables.cells import Cells
+from veilmark.tables.domain import Domain
 from veilmark.utility import classifier
 from veilmark.utility.classifier import Classified
 from veilmark.utility.columns import MANY, Column
 from veilmark.utility.covers import read_labels
 from veilmark.utility.view import ReleaseLoss, UtilityView, associations, marginal, release_loss
-from veilmark.workbench.sources import engine_of, open_other, open_source
 
 FEW_ROWS = 1_000_000
 """Tables of up to so many records are grouped once, by all columns; larger ones by two columns at a time."""

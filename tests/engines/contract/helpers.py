@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from veilmark.domain import as_text
-from veilmark.study import Study
-from veilmark.studyfile import StudySpec
-from veilmark.workbench.sources import engine_of, open_source
+from veilmark.study.opening import engine_of, open_source
+from veilmark.study.spec import StudySpec
+from veilmark.study.study import Study
+from veilmark.tables.domain import as_text
 
 
 def study_of(source, attributes, person=None, fold="error", unnamed="leave-out"):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from engines.contract.helpers import opened, plain_cells, plain_fold, plain_persons, study_of
 from strength import examples
-from veilmark.persons import Folding, fold
+from veilmark.tables.persons import Folding, fold
 
 VALUES = st.sampled_from([None, "", " ", "a", "A", "b", "ä", "a\u0308", "0123", "123", "'", '"', "x\ny", "\\N", "😀"])
 NUMBERS = st.one_of(st.none(), st.integers(-3, 3), st.just(1 << 60))

@@ -9,11 +9,14 @@ import pytest
 
 from engines.contract.helpers import plain, read_rows, study_of
 from register import ROLES, register
-from veilmark import workbench
 from veilmark.mark.marking import CopyMarking
+from veilmark.mark.request import ReleaseRequest
 from veilmark.output import write_table
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola
+from veilmark.workbench import ledger as ledger_verbs
+from veilmark.workbench.release import release
+from veilmark.workbench.trace import trace
 
 TOWN = register(2, 3_000, 300, years=60, zips=tuple(f"{z:03d}" for z in range(0, 300, 17)))
 MARKING = CopyMarking(k=3, decoys=2, covers=3, risk=(1.0, 40.0), recipients=("ada", "bob"))
@@ -32,11 +35,11 @@ def released(source, population, method, form, folder, number, marking=MARKING):
     """Copies as multisets, decoys, and whom a leaked copy points to."""
     copies, ledger = folder / f"copies{number}", str(folder / f"ledger{number}.db")
     identity = () if population is None else ("voter",)
-    job = workbench.Job(population, identity, marking, method=method, seed=7, form=form)
-    made = workbench.release(study_of(source, ROLES), job, ledger, folder / "key", copies)
+    job = ReleaseRequest(population, identity, marking, method=method, seed=7, form=form)
+    made = release(study_of(source, ROLES), job, ledger, folder / "key", copies)
     files = {name: read_rows(copies / f"{name}.{form}") for name in marking.recipients}
-    decoys = workbench.ledger.decoys(ledger, made.release, folder / "key")
-    traced = workbench.trace(ledger, folder / "key", file=copies / f"bob.{form}", false_accusation=0.01)
+    decoys = ledger_verbs.decoys(ledger, made.release, folder / "key")
+    traced = trace(ledger, folder / "key", file=copies / f"bob.{form}", false_accusation=0.01)
     scores = [(s["name"], s["score"], s["p_value"]) for s in plain(traced)["recipients"]]
     # Where Spark writes the copies, decoys are judged by labels and sizes alone.
     content = plain(made, "release", "recipients", "commitment", "told")

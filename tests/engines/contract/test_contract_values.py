@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from engines.contract.helpers import opened, plain_cells, row_counts, study_of
-from veilmark.workbench.recognizing import Recognized, recognize
-from veilmark.workbench.sources import engine_of, open_source
+from veilmark.mark.members import Recognized, recognize
+from veilmark.study.opening import engine_of, open_source
 
 UTC = dt.UTC
 VALUES = {

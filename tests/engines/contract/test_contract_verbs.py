@@ -15,10 +15,10 @@ import pytest
 from engines.contract.helpers import opened, plain, plain_fold, read_rows, row_counts, study_of
 from veilmark.cli.main import main
 from veilmark.output import write_table
-from veilmark.persons import Folding, fold
 from veilmark.privacy import unchanged
 from veilmark.sample import hospital, voters
 from veilmark.score.scores import Options
+from veilmark.tables.persons import Folding, fold
 from veilmark.veil.fslip import FSlip
 from veilmark.veil.mondrian import Mondrian
 from veilmark.veil.ola import Ola

@@ -7,23 +7,21 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 from urllib.parse import quote
 
-import pyarrow as pa
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 
-from veilmark.domain import as_text, to_numbers
 from veilmark.errors import OptionError, VeilmarkError
-from veilmark.hierarchy import IntervalSpec
 from veilmark.messages import template_of
-from veilmark.study import Study
-from veilmark.web import anonymizing
-from veilmark.web.anonymized import anonymize_source
-from veilmark.web.anonymizing import LOSSES, METHODS, OF_PERSONS, Asked
+from veilmark.study.study import Study
+from veilmark.web.forms import anonymize as anonymizing
+from veilmark.web.forms.anonymize import LOSSES, METHODS, OF_PERSONS, AnonymizeForm
 from veilmark.web.here import Analyst, Here, Nav
-from veilmark.web.jobs import Job
-from veilmark.web.lattice import NodeView, preview
-from veilmark.web.pages.study import first_rows
+from veilmark.web.pages.study import ROWS
+from veilmark.web.tasks.anonymize import anonymize_source
+from veilmark.web.tasks.jobs import Job
+from veilmark.web.tasks.lattice import NodeView, preview
 from veilmark.web.workspace import NotFoundError, Workspace
+from veilmark.workbench.values import are_amounts, first_rows
 
 router = APIRouter()
 NAV = Nav("Anonymize", "/studies/{study}/anonymize", 30, ("custodian", "analyst"))
@@ -57,7 +55,7 @@ class AnonymizeView(BaseModel):
     sensitive: list[str]
     person: str | None
     methods: list[Offer]
-    asked: Asked
+    asked: AnonymizeForm
     job: Job | None
     result: dict[str, Any] | None
     files: list[MadeFile]
@@ -98,7 +96,7 @@ def view(here: Here, name: str) -> AnonymizeView:
     job = _job(here, name)
     result = here.result(job)
     methods, problem = _offers(study)
-    asked = Asked(**result["asked"]) if result else anonymizing.last_asked(here.workspace, name)
+    asked = AnonymizeForm(**result["asked"]) if result else anonymizing.last_asked(here.workspace, name)
     return AnonymizeView(
         study=name,
         quasi=study.quasi,
@@ -132,7 +130,7 @@ def _offers(study: Study) -> tuple[list[Offer], str | None]:
         why_not = dict.fromkeys(OF_PERSONS, "Needs a column that tells persons apart.")
     try:
         problem = None
-        numeric = _all_numbers(study, first_rows(study)[1])
+        numeric = are_amounts(study, first_rows(study, ROWS)[1])
     except VeilmarkError as error:
         problem, numeric = template_of(error), True
     if not numeric:
@@ -142,14 +140,6 @@ def _offers(study: Study) -> tuple[list[Offer], str | None]:
         for name, (title, words) in METHODS.items()
     ]
     return offers, problem
-
-
-def _all_numbers(study: Study, rows: pa.Table) -> bool:
-    """Whether the quasi-identifiers look like amounts, by their first values and their hierarchies."""
-    specs = [study.spec.attributes[name].hierarchy for name in study.quasi]
-    if not all(spec is None or isinstance(spec, IntervalSpec) for spec in specs):
-        return False
-    return all(to_numbers(as_text(rows[name].combine_chunks())) is not None for name in study.quasi)
 
 
 def _files(workspace: Workspace, result: Mapping[str, Any]) -> list[MadeFile]:
@@ -168,7 +158,7 @@ def _files(workspace: Workspace, result: Mapping[str, Any]) -> list[MadeFile]:
 
 
 @router.post("/api/studies/{name}/anonymize", status_code=202)
-def start(here: Analyst, name: str, asked: Asked) -> Job:
+def start(here: Analyst, name: str, asked: AnonymizeForm) -> Job:
     """Anonymize the study's source, as a job; the release is kept in the workspace, to download."""
     anonymizing.check(here.workspace, here.study(name), asked)
     anonymizing.keep_asked(here.workspace, name, asked)
@@ -187,7 +177,7 @@ def start_by_form(here: Analyst, name: str) -> Response:
         return here.watch(start(here, name, anonymizing.from_fields(given)))
     except VeilmarkError as error:
         found = view(here, name)
-        fields = anonymizing.to_fields(Asked()) | given
+        fields = anonymizing.to_fields(AnonymizeForm()) | given
         problem = here.workspace.plain(error)
         return _page(here, found, 400, fields=fields, problem=problem, wrong=True)
 
@@ -222,7 +212,7 @@ def _node(here: Here, found: AnonymizeView, levels: str) -> NodeView:
     job, result = _searched(found.job, found.result)
     if result["quasi"] != found.quasi:
         raise OptionError("The study has other quasi-identifiers now than when this was made. Anonymize again.")
-    return preview(here.workspace, found.study, job.id, Asked(**result["asked"]), _levels(levels))
+    return preview(here.workspace, found.study, job.id, AnonymizeForm(**result["asked"]), _levels(levels))
 
 
 def _searched(job: Job | None, result: Mapping[str, Any] | None) -> tuple[Job, Mapping[str, Any]]:
@@ -246,7 +236,9 @@ def use_node(here: Analyst, name: str, chosen: Node) -> Job:
     job, result = _searched(job, here.result(job))
     if len(chosen.levels) != len(result["quasi"]):
         raise OptionError(f"{len(result['quasi'])} levels are needed, not {len(chosen.levels)}.")
-    title = f"{anonymizing.title(name, Asked(**result['asked']))}, at levels {', '.join(map(str, chosen.levels))}"
+    title = (
+        f"{anonymizing.title(name, AnonymizeForm(**result['asked']))}, at levels {', '.join(map(str, chosen.levels))}"
+    )
     return _begin(here, name, title, {"asked": result["asked"], "node": chosen.levels, "lattice": job.id})
 
 

@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from veilmark.attack import RULE
 from veilmark.errors import OptionError, StudyError, VeilmarkError
-from veilmark.web.anonymizing import checked, read_number
+from veilmark.web.forms.anonymize import checked, read_number
 from veilmark.web.here import Analyst, Here
-from veilmark.web.jobs import Job
 from veilmark.web.pages.compare import lacking
-from veilmark.web.work import Outcome
+from veilmark.web.tasks.jobs import Job
+from veilmark.web.tasks.work import Outcome
 from veilmark.web.workspace import TABLES, NotFoundError, Workspace
 
 router = APIRouter()
@@ -200,11 +200,11 @@ def _asked(here: Here, chosen: Sequence[str]) -> AttackAsked:
 
 def attack_release(workspace: Workspace, study: str, asked: dict[str, Any]) -> Outcome:
     """What attackers find out from a release; a job."""
-    from veilmark import workbench
+    from veilmark.workbench.attack import attack as run_attack
 
     wanted = AttackAsked(**asked)
     population = None if wanted.population is None else workspace.table(wanted.population)
-    found = workbench.attack(
+    found = run_attack(
         workspace.study(study),
         release_path(workspace, wanted.release),
         list(dict.fromkeys(wanted.attacks)),

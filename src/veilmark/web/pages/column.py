@@ -14,13 +14,14 @@ from pydantic import BaseModel
 from veilmark.errors import DataError, OptionError, VeilmarkError, WeightsError
 from veilmark.hierarchy.spec import UNITS
 from veilmark.score.weights import KINDS as FROM_FILES
-from veilmark.study import Study
-from veilmark.web.editing import FITTING, PERSON, attributes_of, check_hierarchy, check_paths
-from veilmark.web.guesses import GuessView, kept_guesses
+from veilmark.study.study import Study
+from veilmark.web.forms.hierarchy import KINDS, Preview, from_form, preview, to_form
+from veilmark.web.forms.study import FITTING, PERSON, attributes_of, check_hierarchy, check_paths
 from veilmark.web.here import Analyst, Here
-from veilmark.web.hierarchies import KINDS, Preview, frequent_values, from_form, preview, to_form
 from veilmark.web.pages.study import named_columns, role_of, save_attribute
+from veilmark.web.tasks.guesses import GuessView, kept_guesses
 from veilmark.web.workspace import NotFoundError
+from veilmark.workbench.values import frequent_values
 
 router = APIRouter()
 
@@ -50,7 +51,7 @@ class ColumnDetail(BaseModel):
     problem: str | None = None
 
 
-class Asked(BaseModel):
+class ColumnForm(BaseModel):
     """A hierarchy to try, as in a study file; None is the value and then `*`."""
 
     hierarchy: dict[str, Any] | None = None
@@ -122,7 +123,7 @@ def _fields(attribute: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @router.post("/api/studies/{name}/preview")
-def try_hierarchy(here: Analyst, name: str, asked: Asked, column: str = Query()) -> Preview:
+def try_hierarchy(here: Analyst, name: str, asked: ColumnForm, column: str = Query()) -> Preview:
     """What a hierarchy would make of a column's values; nothing is saved."""
     here.changed_nothing()
     return _tried(here, _study_to_try(here, name, column), column, asked.hierarchy, asked.missing)

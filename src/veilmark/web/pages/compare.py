@@ -10,11 +10,11 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from veilmark.errors import OptionError, StudyError, VeilmarkError
-from veilmark.study import Study
-from veilmark.web.anonymizing import checked, read_number
+from veilmark.study.study import Study
+from veilmark.web.forms.anonymize import checked, read_number
 from veilmark.web.here import Analyst, Here
-from veilmark.web.jobs import Job
-from veilmark.web.work import Outcome
+from veilmark.web.tasks.jobs import Job
+from veilmark.web.tasks.work import Outcome
 from veilmark.web.workspace import Workspace
 
 router = APIRouter()
@@ -132,11 +132,9 @@ def _asked(here: Here, methods: Sequence[str]) -> CompareAsked:
 
 def compare_source(workspace: Workspace, study: str, asked: dict[str, Any]) -> Outcome:
     """Loss, time and risk of several methods; a job."""
-    from veilmark import workbench
+    from veilmark.workbench.compare import CompareRequest, compare_methods
 
     wanted = CompareAsked(**asked)
-    terms = workbench.Asked(wanted.k, wanted.l, wanted.suppress)
-    found = workbench.compare_methods(
-        workspace.study(study), list(dict.fromkeys(wanted.methods)), terms, targets=wanted.targets
-    )
+    terms = CompareRequest(wanted.k, wanted.l, wanted.suppress)
+    found = compare_methods(workspace.study(study), list(dict.fromkeys(wanted.methods)), terms, targets=wanted.targets)
     return Outcome({**found.to_dict(), "given": asked}, {"Risk and loss of the methods": found.chart()})

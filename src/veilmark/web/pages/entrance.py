@@ -7,10 +7,10 @@ from fastapi.responses import RedirectResponse, Response
 from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
-from veilmark.web.access import LONGEST, Access
+from veilmark.web.access.sessions import LONGEST, Access
+from veilmark.web.access.users import Role
 from veilmark.web.here import Anyone
 from veilmark.web.render import render_plain
-from veilmark.web.users import Role
 
 router = APIRouter()
 

@@ -11,10 +11,10 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
 from pydantic import BaseModel
 
-from veilmark.web.audit import Entry
+from veilmark.web.access.audit import Entry
+from veilmark.web.access.users import ROLES
 from veilmark.web.here import Anyone, Auditor, Here, Nav
-from veilmark.web.jobs import Job, Jobs
-from veilmark.web.users import ROLES
+from veilmark.web.tasks.jobs import Job, Jobs
 
 router = APIRouter()
 NAV = Nav("Jobs", "/jobs", 80, ROLES)

@@ -16,7 +16,7 @@ from veilmark.errors import OptionError, VeilmarkError
 from veilmark.messages import template_of
 from veilmark.scratch import Scratch
 from veilmark.web.here import Auditor, Here, Nav
-from veilmark.web.jobs import Job
+from veilmark.web.tasks.jobs import Job
 from veilmark.web.workspace import NotFoundError, Workspace
 
 if TYPE_CHECKING:

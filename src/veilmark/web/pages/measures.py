@@ -9,8 +9,8 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
 from veilmark.web.here import Analyst, Here
-from veilmark.web.jobs import Job
-from veilmark.web.work import Outcome
+from veilmark.web.tasks.jobs import Job
+from veilmark.web.tasks.work import Outcome
 from veilmark.web.workspace import Workspace
 
 router = APIRouter()
@@ -56,8 +56,8 @@ def start(here: Analyst, name: str) -> Job:
 
 def measure_source(workspace: Workspace, study: str) -> Outcome:
     """k, l, t and the risks of the study's source; a job."""
-    from veilmark import workbench
+    from veilmark.workbench.measure import measure
 
-    found = workbench.measure(workspace.study(study))
+    found = measure(workspace.study(study))
     draw = getattr(found, "chart", None)
     return Outcome(found.to_dict(), {"Sizes of the classes, and the risk of being found again": draw()} if draw else {})

@@ -13,11 +13,9 @@ from starlette.datastructures import UploadFile as Uploaded
 
 from veilmark.defaults import LOSS, SUPPRESSION, K
 from veilmark.errors import OptionError, VeilmarkError
-from veilmark.study import Study
-from veilmark.web.here import Custodian, Here, Nav
-from veilmark.web.jobs import Job
-from veilmark.web.releases import (
-    Asked,
+from veilmark.study.study import Study
+from veilmark.web.forms.release import (
+    ReleaseForm,
     columns_of,
     draft_file,
     from_form,
@@ -31,6 +29,8 @@ from veilmark.web.releases import (
     release_job,
     to_form,
 )
+from veilmark.web.here import Custodian, Here, Nav
+from veilmark.web.tasks.jobs import Job
 from veilmark.web.workspace import NotFoundError
 
 router = APIRouter()
@@ -47,7 +47,7 @@ class ReleaseView(BaseModel):
     """
 
     study: str
-    asked: Asked
+    asked: ReleaseForm
     tables: list[str]
     columns: list[str]
     sensitive: list[str]
@@ -124,19 +124,19 @@ def view(here: Here, name: str) -> ReleaseView:
     return found
 
 
-def _asked(here: Here, name: str, study: Study) -> tuple[Asked, bool]:
+def _asked(here: Here, name: str, study: Study) -> tuple[ReleaseForm, bool]:
     """The draft, or what stands there first, with a population just chosen; and whether what was anonymized since is taken
     over."""
     workspace = here.workspace
     kept = kept_draft(workspace, name)
-    asked = kept or Asked()
+    asked = kept or ReleaseForm()
     job = here.jobs.latest(ANONYMIZED, here.session.role, name)
     newer = job is not None and job.state == "done" and (kept is None or _since(job, draft_file(workspace, name)))
     taken = _taken_over(asked, here.jobs.result(job)) if newer and job else asked
     return _with_population(here, taken, study), taken is not asked
 
 
-def _with_population(here: Here, asked: Asked, study: Study) -> Asked:
+def _with_population(here: Here, asked: ReleaseForm, study: Study) -> ReleaseForm:
     """With the population just chosen, or one that fits. Without one there are no decoys."""
     posted = here.form.get("population")
     chosen = here.request.query_params.get("population", posted if isinstance(posted, str) else None)
@@ -157,7 +157,7 @@ def _since(job: Job, draft: os.PathLike[str]) -> bool:
     return datetime.fromisoformat(job.ended or job.created) >= written
 
 
-def _taken_over(asked: Asked, anonymized: dict[str, Any]) -> Asked:
+def _taken_over(asked: ReleaseForm, anonymized: dict[str, Any]) -> ReleaseForm:
     """With the settings of the last anonymization, as far as copies can keep to them; with its very levels, too."""
     given = anonymized.get("asked", {})
     method = given.get("method", "ola")
@@ -174,7 +174,7 @@ def _taken_over(asked: Asked, anonymized: dict[str, Any]) -> Asked:
         "t": given.get("t", {}),
     }
     try:
-        return Asked.model_validate(asked.model_dump() | taken)
+        return ReleaseForm.model_validate(asked.model_dump() | taken)
     except ValueError:
         return asked
 
@@ -216,7 +216,7 @@ def _store(here: Here, name: str, file: Uploaded) -> str:
 
 
 @router.post("/api/studies/{name}/release/plan", status_code=202)
-def plan(here: Custodian, name: str, asked: Asked) -> Job:
+def plan(here: Custodian, name: str, asked: ReleaseForm) -> Job:
     """Work out what the copies would cost, as a job; nothing is written."""
     return _start_plan(here, name, asked)
 
@@ -250,12 +250,12 @@ def plan_alone(here: Custodian, name: str) -> Response:
     return here.page("_plan.html", plan=found, planned=here.result(found))
 
 
-def _start_plan(here: Here, name: str, asked: Asked) -> Job:
+def _start_plan(here: Here, name: str, asked: ReleaseForm) -> Job:
     given = _checked(here, name, asked)
     return here.start(plan_copies, f"Plan copies of {name}", given, name, _address(name), ("custodian",))
 
 
-def _checked(here: Here, name: str, asked: Asked) -> dict[str, Any]:
+def _checked(here: Here, name: str, asked: ReleaseForm) -> dict[str, Any]:
     """What a job is given; what is asked for becomes the draft, if it can be done as far as one can see."""
     release_job(here.workspace, here.study(name), asked)
     keep_draft(here.workspace, name, asked)
@@ -274,7 +274,7 @@ def _refused(here: Here, name: str, error: VeilmarkError) -> Response:
 
 
 @router.post("/api/studies/{name}/release", status_code=202)
-def make(here: Custodian, name: str, asked: Asked) -> Job:
+def make(here: Custodian, name: str, asked: ReleaseForm) -> Job:
     """Write a copy for each recipient and record all of it in the ledger, as a job."""
     given = _checked(here, name, asked)
     return here.start(make_copies, f"Make copies of {name}", given, name, _address(name), ("custodian",))

@@ -16,12 +16,12 @@ from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 
 from veilmark.errors import OptionError, VeilmarkError
-from veilmark.web.guard import HEADERS
+from veilmark.web.access.guard import HEADERS
+from veilmark.web.access.users import ROLES, Role
+from veilmark.web.forms.weights import FOLDER as WEIGHTS
+from veilmark.web.forms.weights import Text
 from veilmark.web.here import Anyone, Here, Nav
-from veilmark.web.jobs import Job
-from veilmark.web.users import ROLES, Role
-from veilmark.web.weighing import FOLDER as WEIGHTS
-from veilmark.web.weighing import Text
+from veilmark.web.tasks.jobs import Job
 from veilmark.web.workspace import TABLES, NotFoundError, Workspace
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class ReportsView(BaseModel):
     result: dict[str, Any] | None = None
 
 
-class Asked(BaseModel):
+class ReportForm(BaseModel):
     """What a report is to be about, beside the study's source.
 
     `release` is a file or folder of the workspace, `require` are limits for it such as `k=5`; `ledger_release` is an id in
@@ -100,7 +100,7 @@ class Asked(BaseModel):
 
 @router.get("/reports")
 def page(here: Anyone) -> Response:
-    fields = Asked(study=here.session.study or "", require=["k=5"]).model_dump()
+    fields = ReportForm(study=here.session.study or "", require=["k=5"]).model_dump()
     fields["ledger_release"] = here.request.query_params.get("ledger_release", "")[:80]
     return _page(here, fields)
 
@@ -216,7 +216,9 @@ def start_by_form(here: Anyone) -> Response:
         "title": here.text("title")[:200] or None,
     }
     try:
-        return here.watch(start(here, Asked.model_validate(fields | {"require": _fitting(here.workspace, fields)})))
+        return here.watch(
+            start(here, ReportForm.model_validate(fields | {"require": _fitting(here.workspace, fields)}))
+        )
     except (VeilmarkError, NotFoundError) as error:
         return _page(here, fields, 400, problem=here.workspace.plain(error))
 
@@ -229,7 +231,7 @@ def _fitting(workspace: Workspace, fields: dict[str, Any]) -> list[str]:
 
 
 @router.post("/api/reports", status_code=202)
-def start(here: Anyone, asked: Asked) -> Job:
+def start(here: Anyone, asked: ReportForm) -> Job:
     """Make a report, as a job."""
     here.study(asked.study)
     closed = is_closed(asked.release, asked.ledger_release)
@@ -244,7 +246,7 @@ def is_closed(release: str | None, ledger_release: str | None) -> bool:
     return ledger_release is not None or Path(release or "").parts[:1] == ("releases",)
 
 
-def _check(here: Here, asked: Asked) -> None:
+def _check(here: Here, asked: ReportForm) -> None:
     closed = asked.ledger_release is not None
     if (closed or asked.copies or asked.auditor) and here.session.role not in TRUSTED:
         raise HTTPException(403, "What the ledger says is for custodian and auditor. Make a report without it.")
@@ -268,14 +270,15 @@ def make_report(
     title: str | None = None,
 ) -> dict[str, Any]:
     """A report, written to the workspace; a job."""
-    from veilmark import workbench
+    from veilmark.workbench.report import Wanted
+    from veilmark.workbench.report import report as run_report
 
     closed = is_closed(release, ledger_release)
     about = ledger_release or (Path(release).stem if release else "source")
     target = workspace.new_output(CLOSED if closed else OPEN, f"{study}-{about}-{datetime.now(UTC):%Y-%m-%d}", ".html")
     if closed:
         os.chmod(target.parent, 0o700)
-    wanted = workbench.Wanted(
+    wanted = Wanted(
         release=None if release is None else workspace.folder / release,
         ledger=workspace.ledger if ledger_release is not None else None,
         id=ledger_release,
@@ -286,7 +289,7 @@ def make_report(
         require=require or [],
         title=title,
     )
-    made = workbench.report(workspace.study(study), target, wanted).to_dict()
+    made = run_report(workspace.study(study), target, wanted).to_dict()
     told = {name: made[name] for name in ("title", "time", "confidential", "findings", "notes")}
     return {"file": workspace.relative(target), **told}
 

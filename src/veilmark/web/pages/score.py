@@ -14,11 +14,11 @@ from pydantic import BaseModel, Field
 
 from veilmark.errors import OptionError, VeilmarkError
 from veilmark.score.scores import Normalize
-from veilmark.study import Study
+from veilmark.study.study import Study
+from veilmark.web.forms.weights import FOLDER, Text
 from veilmark.web.here import Analyst, Here, Nav
-from veilmark.web.jobs import Job
-from veilmark.web.weighing import FOLDER, Text
-from veilmark.web.work import Outcome
+from veilmark.web.tasks.jobs import Job
+from veilmark.web.tasks.work import Outcome
 from veilmark.web.workspace import NotFoundError, Workspace
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ OF = {
 }
 
 
-class Asked(BaseModel):
+class ScoreForm(BaseModel):
     """What to score: a table of the workspace, by default the whole source. `x` is 1 or larger, or `inf`."""
 
     published: Text | None = None
@@ -48,7 +48,7 @@ class Asked(BaseModel):
     skip_unknown: bool = False
 
 
-class AskedRanking(BaseModel):
+class RankingForm(BaseModel):
     """Candidate tables to compare; weights are moved `draws` times by up to `spread`, to see whether the order stays."""
 
     tables: list[Text] = Field(min_length=2, max_length=50)
@@ -82,7 +82,7 @@ class Stored(BaseModel):
 
 @router.get("/studies/{name}/score")
 def page(here: Analyst, name: str) -> Response:
-    return _page(here, name, Asked().model_dump())
+    return _page(here, name, ScoreForm().model_dump())
 
 
 def _page(here: Here, name: str, fields: Mapping[str, Any], status: int = 200, **more: Any) -> Response:
@@ -138,13 +138,15 @@ def start_by_form(here: Analyst, name: str) -> Response:
         if fields["normalize"] not in OF:
             raise OptionError(f"Choose what 100 % stands for: {', '.join(OF.values())}.")
         number_from(str(fields["x"]))
-        return here.watch(start(here, name, Asked.model_validate({**fields, "published": fields["published"] or None})))
+        return here.watch(
+            start(here, name, ScoreForm.model_validate({**fields, "published": fields["published"] or None}))
+        )
     except VeilmarkError as error:
         return _page(here, name, fields, 400, problem=here.workspace.plain(error))
 
 
 @router.post("/api/studies/{name}/score", status_code=202)
-def start(here: Analyst, name: str, asked: Asked) -> Job:
+def start(here: Analyst, name: str, asked: ScoreForm) -> Job:
     """Score a table, as a job."""
     number_from(asked.x)
     study = here.study(name)
@@ -182,13 +184,13 @@ def score_table(
 ) -> Outcome:
     """The scores of a table and why they are what they are; a job. Records are told by quasi-identifiers and sensitive
     values, never by direct identifiers."""
-    from veilmark import workbench
     from veilmark.report import score_charts
     from veilmark.score.scores import Options
+    from veilmark.workbench.score import score as run_score
 
     data = None if published is None else workspace.table(published)
     options = Options(number_from(x), normalize, cap)
-    found = workbench.score(workspace.study(study), data, options, skip_unknown=skip_unknown)
+    found = run_score(workspace.study(study), data, options, skip_unknown=skip_unknown)
     charts = {"How the records score": score_charts.distribution(found)} if found.records else {}
     charts |= {f"Record {place} of the worst, its score taken apart": r.chart() for place, r in _different(found.worst)}
     asked = {"published": published, "x": x, "normalize": normalize, "cap": cap, "skip_unknown": skip_unknown}
@@ -236,7 +238,7 @@ def rank_by_form(here: Analyst, name: str) -> Response:
         if not 2 <= len(chosen) <= 50:
             raise OptionError(f"Tick 2 to 50 tables to compare, not {len(chosen)}.")
         number_from(str(fields["x"]))
-        asked = AskedRanking.model_validate({**fields, "tables": chosen, "spread": _spread(str(fields["spread"]))})
+        asked = RankingForm.model_validate({**fields, "tables": chosen, "spread": _spread(str(fields["spread"]))})
         return here.watch(rank(here, name, asked))
     except VeilmarkError as error:
         return _compare_page(here, name, 400, chosen, fields=fields, problem=here.workspace.plain(error))
@@ -253,7 +255,7 @@ def _spread(text: str) -> float:
 
 
 @router.post("/api/studies/{name}/score/compare", status_code=202)
-def rank(here: Analyst, name: str, asked: AskedRanking) -> Job:
+def rank(here: Analyst, name: str, asked: RankingForm) -> Job:
     """Rank candidate tables, as a job."""
     number_from(asked.x)
     study = here.study(name)
@@ -270,13 +272,13 @@ def rank_tables(
     workspace: Workspace, study: str, tables: list[str], x: str, spread: float, draws: int, skip_unknown: bool
 ) -> Outcome:
     """Candidate tables, least misuseable first, and how firm that order is; a job."""
-    from veilmark import workbench
     from veilmark.score.scores import Options
+    from veilmark.workbench.score import compare_scores
 
     files = {str(workspace.table(table)): table for table in tables}
     options = Options(number_from(x), "source")
     opened = workspace.study(study)
-    found = workbench.compare_scores(opened, list(files), options, spread, draws, skip_unknown=skip_unknown)
+    found = compare_scores(opened, list(files), options, spread, draws, skip_unknown=skip_unknown)
     named = _renamed(found, files)
     asked = {"tables": tables, "x": x, "spread": spread, "draws": draws, "skip_unknown": skip_unknown}
     return Outcome(named.to_dict() | {"asked": asked}, {"The candidates by their tkl-Score": named.chart()})

@@ -10,9 +10,9 @@ from fastapi import APIRouter, Response, UploadFile
 from pydantic import BaseModel, Field
 
 from veilmark.errors import OptionError, VeilmarkError
-from veilmark.web.guesses import keep_guesses
 from veilmark.web.here import Analyst, Here, Nav
-from veilmark.web.jobs import Job
+from veilmark.web.tasks.guesses import keep_guesses
+from veilmark.web.tasks.jobs import Job
 from veilmark.web.workspace import NotFoundError, Workspace
 
 router = APIRouter()
@@ -112,7 +112,7 @@ def sample(here: Analyst, asked: Sample) -> Job:
 
 
 def _start_sample(here: Here, kind: str) -> Job:
-    from veilmark.web.samples import open_sample
+    from veilmark.web.tasks.samples import open_sample
 
     return here.start(open_sample, f"Make up the {kind} sample", {"kind": kind}, page="/studies")
 
@@ -151,11 +151,11 @@ def _start_study(here: Here, table: str, name: str, fresh: bool) -> Job:
 
 def create_study(workspace: Workspace, table: str, name: str, fresh: bool) -> dict[str, Any]:
     """Guess what the columns of a table are, and write its study; a job. A `fresh` upload that is no table is removed."""
-    from veilmark import workbench
+    from veilmark.workbench.init import init
 
     data, file = workspace.table(table), workspace.new_study(name)
     try:
-        guesses = workbench.init(data, file)
+        guesses = init(data, file)
     except VeilmarkError:
         if fresh:
             data.unlink(missing_ok=True)

@@ -10,15 +10,16 @@ import pyarrow as pa
 from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
-from veilmark.domain import as_text
 from veilmark.errors import OptionError, VeilmarkError
-from veilmark.study import Study
-from veilmark.studyfile import Unnamed
-from veilmark.web.editing import PERSON, Attributes, FieldsError, attributes_of, save_study, with_roles
-from veilmark.web.guesses import GuessView, guesses_of, keep_guesses, kept_guesses
+from veilmark.study.spec import Unnamed
+from veilmark.study.study import Study
+from veilmark.web.forms.study import PERSON, Attributes, FieldsError, attributes_of, save_study, with_roles
 from veilmark.web.here import Analyst, Custodian, Here
-from veilmark.web.jobs import Job
+from veilmark.web.tasks.guesses import GuessView, keep_guesses, kept_guesses
+from veilmark.web.tasks.jobs import Job
 from veilmark.web.workspace import Workspace
+from veilmark.workbench.init import guess_again as guess_columns_again
+from veilmark.workbench.values import first_rows, texts_of
 
 router = APIRouter()
 
@@ -88,7 +89,7 @@ def view_study(here: Here, name: str, unmask: bool = False, chosen: Mapping[str,
     found = here.study(name)
     guesses = kept_guesses(here.workspace, name)
     try:
-        kinds, rows = first_rows(found)
+        kinds, rows = first_rows(found, ROWS)
         problem = None
     except VeilmarkError as error:
         kinds, rows, problem = (
@@ -126,15 +127,6 @@ def view_study(here: Here, name: str, unmask: bool = False, chosen: Mapping[str,
     )
 
 
-def first_rows(study: Study) -> tuple[dict[str, str], pa.Table]:
-    """The columns with their kinds, and the first rows, of the study's source."""
-    from veilmark import workbench
-
-    with workbench.engine_of(study) as engine:
-        table = workbench.open_source(engine, study)
-        return dict(table.columns), table.sample(ROWS)
-
-
 def named_columns(study: Study) -> list[str]:
     return list(dict.fromkeys([*([study.person] if study.person else []), *study.spec.attributes]))
 
@@ -145,12 +137,7 @@ def role_of(study: Study, column: str) -> str | None:
 
 
 def _texts(column: pa.ChunkedArray) -> list[str | None]:
-    values = column.combine_chunks()
-    try:
-        texts = as_text(values).to_pylist()
-    except pa.ArrowException:
-        texts = [str(value) for value in values.to_pylist()]
-    return [text if text is None or len(text) <= LONGEST else f"{text[:LONGEST]}…" for text in texts]
+    return [text if text is None or len(text) <= LONGEST else f"{text[:LONGEST]}…" for text in texts_of(column)]
 
 
 def _examples(texts: Sequence[str | None]) -> list[str]:
@@ -226,7 +213,7 @@ def guess(here: Analyst, name: str) -> Job:
 
 def guess_again(workspace: Workspace, study: str) -> dict[str, Any]:
     """The reasons for each column's role, looked up again; a job."""
-    guesses = guesses_of(workspace.study(study))
+    guesses = guess_columns_again(workspace.study(study))
     keep_guesses(workspace, study, guesses)
     return {"study": study, "columns": len(guesses)}
 

@@ -15,11 +15,11 @@ from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 
 from veilmark.errors import OptionError, VeilmarkError
+from veilmark.web.forms.release import number_of
 from veilmark.web.here import Auditor, Here, Nav
-from veilmark.web.jobs import Job
 from veilmark.web.pages.ledger import ReleaseSummary, list_releases
-from veilmark.web.releases import number_of
-from veilmark.web.work import Outcome
+from veilmark.web.tasks.jobs import Job
+from veilmark.web.tasks.work import Outcome
 from veilmark.web.workspace import NotFoundError, Workspace
 
 router = APIRouter()
@@ -62,7 +62,7 @@ def page(here: Auditor) -> Response:
 
 
 def _page(here: Here, status: int = 200, problem: str | None = None) -> Response:
-    from veilmark.report.trace_page import probability
+    from veilmark.readable import probability
 
     fields = {"kind": "claims", "text": "", "columns": "", "false_accusation": "1e-06"}
     fields["release"] = here.request.query_params.get("release", "")
@@ -102,7 +102,7 @@ def report(here: Auditor, job: str = "") -> Response:
 @router.get("/trace/marks")
 def marks(here: Auditor, job: str = "", redacted: bool = False) -> Response:
     """Every mark behind the probabilities of a leaked file, as CSV; redacted, without the labels that tell decoys."""
-    from veilmark.workbench.shown import note_shown
+    from veilmark.workbench.ledger import note_shown
 
     found = here.jobs.get(job, here.session.role)
     result = here.jobs.result(found)
@@ -177,7 +177,7 @@ def _start(
     here: Here, kind: str, name: str, content: Any, release: str | None, chance: float, columns: str = ""
 ) -> Job:
     """Keep the evidence until it is traced, and trace it."""
-    from veilmark.workbench.tracing import column_map
+    from veilmark.workbench.trace import column_map
 
     renamed = column_map(pair for pair in columns.split(",") if pair.strip())
     if renamed and kind == "claims":
@@ -215,7 +215,7 @@ def trace_evidence(
     columns: dict[str, str] | None = None,
 ) -> Outcome:
     """Who is named by the evidence, and the report; a job. The evidence itself is removed afterwards."""
-    from veilmark import workbench
+    from veilmark.workbench.trace import trace as run_trace
     from veilmark.workbench.trace_report import write_marks, write_trace_report
 
     file = workspace.folder / EVIDENCE / evidence
@@ -224,7 +224,7 @@ def trace_evidence(
     report.parent.mkdir(mode=0o700, exist_ok=True)
     try:
         asked = claims, leak, release, chance
-        found = workbench.trace(workspace.ledger, workspace.key, *asked, who=who, columns=columns)
+        found = run_trace(workspace.ledger, workspace.key, *asked, who=who, columns=columns)
         write_trace_report(found, file, kind, workspace.ledger, report)
         for redact in (False, True) if found.marks else ():
             write_marks(found, report.with_name(f"{report.stem}{'-redacted' if redact else ''}.csv"), redact)

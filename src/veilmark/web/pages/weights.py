@@ -11,12 +11,12 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field, ValidationError
 
 from veilmark.errors import OptionError, VeilmarkError
-from veilmark.study import Study
-from veilmark.web import weighing
+from veilmark.study.study import Study
+from veilmark.web.forms import weights as weighing
+from veilmark.web.forms.weights import HOW, MOST, ColumnWeights, Judged, Judgements, Pair, Tree
 from veilmark.web.here import Analyst, Here
-from veilmark.web.hierarchies import frequent_values
-from veilmark.web.weighing import HOW, MOST, ColumnWeights, Judged, Judgements, Pair, Tree
 from veilmark.web.workspace import NotFoundError
+from veilmark.workbench.values import frequent_values
 
 router = APIRouter()
 

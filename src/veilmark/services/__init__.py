@@ -1,0 +1,1 @@
+"""What keeps running: the monitor of queries, and the watch of a folder."""

@@ -1,0 +1,1 @@
+"""Who may come in: sessions, accounts, the guard that every request passes, and the audit log."""

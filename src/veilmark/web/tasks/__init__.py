@@ -1,0 +1,1 @@
+"""Long work: jobs in processes of their own, and what they do."""
