@@ -1,8 +1,6 @@
 """`python -m veilmark` is the command line."""
 
-import sys
-
 from veilmark.cli.main import run
 
 if __name__ == "__main__":
-    sys.exit(run())
+    run()
