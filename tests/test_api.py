@@ -97,7 +97,7 @@ def test_roles_that_cannot_be_are_refused(given, words):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: vm.Mask(0), "Mask does not take 0"),
+        (lambda: vm.Mask(0), "Mask does not accept 0"),
         (lambda: vm.Intervals(5, 7), "7 is not a multiple of 5"),
         (lambda: vm.Intervals(), "empty"),
         (lambda: vm.Dates("mont"), "Did you mean 'month'"),

@@ -251,7 +251,7 @@ def _with_rows(marks: Marks, ground: Ground, models: Sequence[PrivacyModel], key
         return marks
     if ground.study.person is not None:
         raise StudyError(
-            f"Row marks need one record a person, and {ground.study.name} has a person column. Use "
+            f"Row marks need one record per person, but {ground.study.name} has a person column. Use "
             f"{param('marks', 'classes')}."
         )
     if getattr(ground.source, "copies", None) is not None:
