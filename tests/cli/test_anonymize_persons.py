@@ -66,7 +66,7 @@ def test_the_paper_by_the_command_line(example, tmp_path, capsys):
     assert got["groups"] == [["salary", "poverty"], ["education", "disease"]]
     assert (got["persons"], got["output"]) == (6, str(tmp_path / "out"))
     assert {"ncp", "sa_ncp", "nil"} <= set(got["loss"])
-    assert err.startswith("Note: No hierarchy is given for 'poverty'")
+    assert err.startswith("Note: 'poverty' has no hierarchy")
     assert [float(row["age"]) for row in read(tmp_path / "out" / "qi.csv")] == [16, 16, 23.5, 23.5, 24, 24]
     assert [row["disease"] for row in read(tmp_path / "out" / "sensitive_2.csv")][::2] == ["C|D", "D|G", "B|D|D"]
 
@@ -129,7 +129,7 @@ def test_the_other_methods(method, tmp_path, capsys):
         (["--method", "onemany", "--preset", "paper"], "--preset does not belong to --method onemany"),
         (["--method", "fslip", "--k", "7"], "There are 6 persons, fewer than k = 7"),
         (["--method", "fslip", "--groups", "salary;x"], "'x' of --groups is not a sensitive attribute"),
-        (["--method", "fslip", "--l", "4"], "The largest l possible is 2"),
+        (["--method", "fslip", "--l", "4"], "The largest possible l is 2"),
         (
             ["--method", "mondrian", "--link", "groups"],
             "--link does not belong to --method mondrian",

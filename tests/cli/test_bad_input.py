@@ -25,8 +25,8 @@ FILES = {
     "an empty file": (b"", "is empty"),
     "blank lines only": (b"\n\n\n", "is empty"),
     "a header only": (b"a,s\n", "has column names but no records"),
-    "a row too short": (b"a,s\n1,x\n2\n", "line 3 .* has 1 fields where the first line names 2 columns"),
-    "a row too long": (b"a,s\n1,x\n2,y,z\n", "line 3 .* has 3 fields"),
+    "a row too short": (b"a,s\n1,x\n2\n", "Line 3 .* has 1 field, but the first line names 2 columns"),
+    "a row too long": (b"a,s\n1,x\n2,y,z\n", "Line 3 .* has 3 fields"),
     "a quote never closed": (b'a,s\n1,"x\n2,y\n', "quote"),
     "a column twice": (b"a,s,a\n1,x,2\n", "more than one column called 'a'"),
     "a column without a name": (b"a,s,\n1,x,2\n", "no name for column 3"),
@@ -34,10 +34,10 @@ FILES = {
     "a NUL byte far down": (b"a,s\n" + b"1,x\n" * 2000 + b"2,\x00y\n", "'s' contains a NUL byte"),
     "a long line": (b"a,s\n1," + b"x" * 5_000_000 + b"\n", "longer than 2 MB"),
     "one long line": (b"x" * 5_000_000, "longer than 1 MB"),
-    "a row too short after blank lines": (b"\n\na,s\n1,x\n2\n", "line 5 .* has 1 fields"),
-    "a bare return in a row": (b"a,s\n1,x\ry\n2,z\n", "line 3 .* has 1 fields"),
+    "a row too short after blank lines": (b"\n\na,s\n1,x\n2\n", "Line 5 .* has 1 field,"),
+    "a bare return in a row": (b"a,s\n1,x\ry\n2,z\n", "Line 3 .* has 1 field,"),
     "a line of Excel only": (b"sep=;\r\n", "is empty"),
-    "a zipped file": (b"PK\x03\x04" + bytes(100), r"is packed \(zip"),
+    "a zipped file": (b"PK\x03\x04" + bytes(100), r"is compressed \(zip"),
 }
 
 
@@ -197,7 +197,7 @@ def test_a_password_is_never_repeated(tmp_path, capsys, monkeypatch, arguments):
 
 def test_a_table_where_the_source_is_a_file(tmp_path, capsys):
     study = study_of(tmp_path, b"a,s\n1,x\n1,y\n")
-    words = "'clinic.voters' is named as a table (`table:`), which needs a study whose source is in that database"
+    words = "'clinic.voters' names a database table (`table:`), but the source of this study is a file"
     assert words in fails(capsys, "measure", study, "--population", "table:clinic.voters")
     for table in (PostgresTable("postgresql://me:sesame@/db", "clinic.voters"), SparkFiles(table="clinic.voters")):
         with pytest.raises(DataError, match="needs a study whose source is in that database") as caught:

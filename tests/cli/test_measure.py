@@ -67,7 +67,7 @@ def test_requirements_decide_the_exit_code(study, capsys):
 
 
 @pytest.mark.parametrize(
-    ("limit", "words"), [("k", "such as k=5"), ("q=3", "'q' cannot be required"), ("l.x=2", "'x' is not")]
+    ("limit", "words"), [("k", "such as k=5"), ("q=3", "'q' is not a measure"), ("l.x=2", "'x' is not")]
 )
 def test_requirements_that_make_no_sense(study, capsys, limit, words):
     assert main(["measure", str(study), "--require", limit]) == 2

@@ -248,7 +248,7 @@ def test_a_copy_that_breaks_the_promise_is_not_published(run, files, monkeypatch
     real = releasing.copy_of
     monkeypatch.setattr(releasing, "copy_of", lambda rows, marks, i, *rest: real(rows, marks, i, *rest).slice(i))
     err = run("release", "study.yaml", *RELEASE, *BOOK, "-o", "broken", code=1)
-    assert "does not keep the promise" in err
+    assert "does not meet the guarantees" in err
     assert not (files / "broken").exists()
     assert not [p for p in files.iterdir() if p.name.startswith(".veilmark")]
 

@@ -122,7 +122,7 @@ class TestEncodings:
     @pytest.mark.parametrize("encoding", ["klingon", "hex", "idna"])
     def test_a_given_encoding_that_is_none(self, engine, tmp_path, encoding):
         (tmp_path / "t.csv").write_text("a,b\n1,2\n")
-        with pytest.raises(DataError, match="not an encoding that Python knows"):
+        with pytest.raises(DataError, match="not a known encoding"):
             engine.open(tmp_path / "t.csv", CsvFormat(encoding=encoding))
 
 
@@ -168,7 +168,7 @@ class TestLines:
 
     def test_the_line_of_a_fault_counts_those_before_the_header(self, engine, tmp_path):
         (tmp_path / "t.csv").write_text("\n\na,b\n1,2\nSECRET\n")
-        with pytest.raises(DataError, match="line 5 ") as caught:
+        with pytest.raises(DataError, match="Line 5 ") as caught:
             rows(engine, tmp_path / "t.csv")
         assert "SECRET" not in paragraph(caught)
 
@@ -180,7 +180,7 @@ class TestLines:
     def test_a_fault_met_while_streaming(self, engine, tmp_path):
         (tmp_path / "t.csv").write_bytes(b"a,b\n" + b"1,x\n" * FAR + b"SECRET\n")
         table = engine.open(tmp_path / "t.csv")
-        with pytest.raises(DataError, match=rf"line {FAR + 2} .* has 1 fields") as caught:
+        with pytest.raises(DataError, match=rf"Line {FAR + 2} .* has 1 field,") as caught:
             list(table.batches())
         assert "SECRET" not in paragraph(caught)
 
@@ -199,7 +199,7 @@ class TestPacked:
     @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
     def test_packed_without_saying_so(self, engine, tmp_path, pack):
         (tmp_path / "t.csv").write_bytes(pack(b"a,b\n1,2\n"))
-        with pytest.raises(DataError, match=r"is packed \("):
+        with pytest.raises(DataError, match=r"is compressed \("):
             engine.open(tmp_path / "t.csv")
 
     def test_a_workbook(self, engine, tmp_path):
@@ -211,7 +211,7 @@ class TestPacked:
     def test_cut_short(self, engine, tmp_path):
         data = b"a,b\n" + b"".join(b"%d,%d\n" % (i, i * 7919 % 1000) for i in range(200_000))
         (tmp_path / "t.csv.bz2").write_bytes(bz2.compress(data)[:200_000])
-        with pytest.raises(DataError, match="Is it whole"):
+        with pytest.raises(DataError, match="Check that the file is complete"):
             engine.open(tmp_path / "t.csv.bz2")
 
 
@@ -232,7 +232,7 @@ class TestGivenForms:
 
     def test_a_delimiter_that_is_the_quote(self, engine, tmp_path):
         (tmp_path / "t.csv").write_text("a,b\n1,2\n")
-        with pytest.raises(OptionError, match="both between its fields and around them"):
+        with pytest.raises(OptionError, match="as both delimiter and quote"):
             engine.open(tmp_path / "t.csv", CsvFormat('"', '"'))
 
 
@@ -243,16 +243,16 @@ class TestPatterns:
         with pytest.raises(DataError, match=r"t2.csv' .* 't1|t1.csv") as caught:
             engine.open(str(tmp_path / "t*.csv"))
         text = paragraph(caught)
-        assert "it has 4 against 3, and 2 differ, the first in place 2" in text
+        assert "it has 4 columns instead of 3, and 2 differ, first at position 2" in text
         assert "SECRET" not in text
         assert "HIDDEN" not in text
 
     @pytest.mark.parametrize(
         ("other", "words"),
         [
-            ("a;b\n1;2\n", "the delimiter is ';' against ','"),
+            ("a;b\n1;2\n", "the delimiter is ';' instead of ','"),
             ("'a','b'\n'1','2'\n'1','2'\n", "the quote is"),
-            ("\na,b\n1,2\n", "the number of lines before the column names is 1 against 0"),
+            ("\na,b\n1,2\n", "the number of lines before the column names is 1 instead of 0"),
         ],
     )
     def test_files_written_otherwise(self, engine, tmp_path, other, words):
@@ -321,7 +321,7 @@ class TestPatterns:
     def test_parquet_columns_that_are_missing(self, engine, tmp_path):
         pq.write_table(pa.table({"a": [1], "b": [1]}), tmp_path / "t0.parquet")
         pq.write_table(pa.table({"b": [1], "A": [1]}), tmp_path / "t1.parquet")
-        with pytest.raises(DataError, match=r"t1.parquet' lacks 'a'"):
+        with pytest.raises(DataError, match=r"t1.parquet' has no column 'a'"):
             engine.open(str(tmp_path / "t*.parquet"))
 
 

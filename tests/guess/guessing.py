@@ -36,7 +36,7 @@ def guess_again(source: object) -> dict[str, Guess]:
 
 def _tells_nothing(guess: Guess) -> bool:
     """Columns that may be published unchanged without a word: those that are the same, or empty, in all records."""
-    return guess.reason.startswith(("the same in all records", "no values"))
+    return guess.reason.startswith(("the same value in all records", "no values"))
 
 
 def one(name: str, values: Sequence[object], times: int = 1) -> Guess:

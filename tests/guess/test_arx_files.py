@@ -58,7 +58,7 @@ def test_a_file_named_like_another_table_carries_a_check(folder, capsys):
     (folder / "adult_hierarchy_age.csv").write_text(AGE)
     age = guessed(folder, capsys)[0]["age"]
     assert age["hierarchy"] == {"file": "../adult_hierarchy_age.csv"}
-    assert any("named like another table" in warning for warning in age["warnings"])
+    assert any("named after another table" in warning for warning in age["warnings"])
 
 
 def test_a_file_that_lacks_a_few_values_is_used_and_that_is_said(folder, capsys):
@@ -67,7 +67,7 @@ def test_a_file_that_lacks_a_few_values_is_used_and_that_is_said(folder, capsys)
     (folder / "census_hierarchy_age.csv").write_text("".join(f"{a};{a // 10}0-{a // 10}9;*\n" for a in range(20, 59)))
     columns, study = guessed(folder, capsys)
     assert columns["age"]["hierarchy"] == {"file": "../census_hierarchy_age.csv", "others": "*"}
-    assert "values that the file does not have become * at once: 1" in columns["age"]["warnings"]
+    assert "values that the file does not have become * at level 1: 1" in columns["age"]["warnings"]
     assert study.measure().records == 400
 
 
@@ -75,7 +75,7 @@ def test_a_file_that_lacks_a_few_values_is_used_and_that_is_said(folder, capsys)
     ("content", "why"),
     [
         ("20;20-29;*\n", "it has only 1 of the 5 values of this column"),
-        ("20;a\n20;b\n", "not a hierarchy in ARX's form"),
+        ("20;a\n20;b\n", "not a hierarchy in the ARX format"),
     ],
 )
 def test_a_file_that_does_not_fit_is_not_used_and_that_is_said(folder, capsys, content, why):

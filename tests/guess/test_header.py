@@ -56,7 +56,7 @@ def test_the_command_line(tmp_path, capsys):
     target = ["-o", str(tmp_path / "s.yaml")]
     assert main(["init", str(file), *target]) == 2
     said = capsys.readouterr().err
-    assert "3 of the 3 entries of its first line look like the values below them" in said
+    assert "3 of the 3 entries in its first line look like values" in said
     assert "Add a first line with a name for each column. If it holds the column names, add --header." in said
     assert "secret" not in said
     assert [p.name for p in tmp_path.iterdir()] == ["t.csv"]

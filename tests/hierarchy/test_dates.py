@@ -64,7 +64,7 @@ def test_values_that_are_not_dates():
 
 def test_values_that_are_not_dates_of_the_format():
     message = failure({"dates": ["month"], "format": "%d.%m.%Y"}, "05.03.2024", "30.02.2023", "1.1.2024x")
-    assert "of the form %d.%m.%Y: '1.1.2024x', '30.02.2023'." in message
+    assert "in the format %d.%m.%Y: '1.1.2024x', '30.02.2023'." in message
 
 
 def test_date_others():

@@ -52,7 +52,7 @@ def test_chapters_follow_each_other_without_a_gap():
 
 
 def test_what_is_no_code_is_named():
-    assert "these values are none: '-1', 'flu'" in failure(ICD9, "401", "flu", "-1")
+    assert "these values are not ICD-9 codes: '-1', 'flu'" in failure(ICD9, "401", "flu", "-1")
     assert "'000'" in failure(ICD9, "000", "401")
     assert paths(levels_of({**ICD9, "others": "*"}, "401", "flu"))["flu"] == ["*", "*", "*"]
 

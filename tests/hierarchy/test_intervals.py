@@ -104,8 +104,8 @@ def test_interval_others():
     [
         ([4, 6], "6 is not a multiple of 4"),
         ([0.2, 0.5], "0.5 is not a multiple of 0.2"),
-        ([10, 5], "5 is not more than 10"),
-        ([5, 5], "5 is not more than 5"),
+        ([10, 5], "5 is not above 10"),
+        ([5, 5], "5 is not above 5"),
         ([0, 5], "0 is not a width"),
         ([-5], "-5 is not a width"),
         ([], "The list is empty"),

@@ -45,7 +45,7 @@ def test_mask_of_numbers():
         ({"mask": True}, "true is not a number"),
         ({"mask": 2.5}, "integer"),
         ({"mask": 5, "side": "top"}, "'right' or 'left'"),
-        ({"mask": 5, "others": "*"}, "'others' does not go with 'mask'"),
+        ({"mask": 5, "others": "*"}, "'others' is not an option of 'mask'"),
         ({"mask": 5, "sied": "left"}, "Did you mean 'side'?"),
     ],
 )

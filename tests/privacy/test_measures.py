@@ -135,7 +135,7 @@ def test_a_population_that_is_too_small():
 
 
 def test_an_order_that_lacks_a_value():
-    with pytest.raises(StudyError, match=r"order of 'illness' lacks the values 'hiv', which the data have. Add"):
+    with pytest.raises(StudyError, match=r"order of 'illness' lacks the values 'hiv', which occur in the data. Add"):
         rank_values(oracle.class_table(VISITS.to_pylist(), [], ["illness"]), "illness", ["flu", "cold"])
 
 

@@ -562,13 +562,13 @@ def test_a_limit_out_of_range_is_named(build, says):
 
 @pytest.mark.parametrize("model", [KMap(3), DeltaPresence(0, 0.5)])
 def test_a_model_about_a_population_needs_one(model):
-    with pytest.raises(OptionError, match="is about a population, and none is given"):
+    with pytest.raises(OptionError, match="needs a population, but none is given"):
         model.failing(table_of({"a": ["flu"]}))
 
 
 def test_models_must_be_about_sensitive_attributes():
     check_attributes([KAnonymity(5), DistinctL("diagnosis", 2), KMap(2)], ["diagnosis"])
-    with pytest.raises(OptionError, match=r"'diagnose' is not a sensitive attribute.* Did you mean 'diagnosis'\?"):
+    with pytest.raises(OptionError, match=r"but 'diagnose' is not one.* Did you mean 'diagnosis'\?"):
         check_attributes([KAnonymity(5), DistinctL("diagnose", 2)], ["diagnosis", "income"])
-    with pytest.raises(OptionError, match=r"'t ≤ 0\.2 for zip .*' is asked for.* The study has none"):
+    with pytest.raises(OptionError, match=r"'t ≤ 0\.2 for zip .*' needs a sensitive attribute.* The study has none"):
         check_attributes([TCloseness("zip", 0.2)], [])

@@ -95,7 +95,7 @@ class TestPriorities:
 
     def test_warns_and_names_the_judgement(self) -> None:
         circular = matrix([[1, 2, 9, 2], [1 / 2, 1, 2, 1], [1 / 9, 1 / 2, 1, 9], [1 / 2, 1, 1 / 9, 1]])
-        with pytest.warns(VeilmarkWarning, match=r"over 0\.10.*'c' against 'd' is judged 9") as caught:
+        with pytest.warns(VeilmarkWarning, match=r"above 0\.10.*'c' against 'd' is judged 9") as caught:
             result = priorities(circular)
         assert len(caught) == 1
         assert result.consistency_ratio > 0.10
@@ -267,8 +267,8 @@ class TestRead:
     @pytest.mark.parametrize(
         ("text", "words"),
         [
-            ("", "holds no pairwise matrix"),
-            ("a\nb\n", "holds no pairwise matrix"),
+            ("", "has no pairwise matrix"),
+            ("a\nb\n", "has no pairwise matrix"),
             (",a,b\na,1,3\n", "not square: 1 rows and 2 columns; 'b' has a column but no row"),
             (",a,b\na,1,3\nb,,1\nc,,\n", "not square: 3 rows and 2 columns; 'c' has a row but no column"),
             (",Fever,b\nFevr,1,3\nb,,1\n", r"'Fevr' has a row but no column\. Did you mean 'Fever'\?"),
@@ -440,7 +440,7 @@ class TestAggregate:
             aggregate([])
 
     def test_other_names(self) -> None:
-        with pytest.raises(WeightsError, match=r"Expert 2 .* other names than expert 1: 'b', 'z' in one only"):
+        with pytest.raises(WeightsError, match=r"Expert 2 .* different names from expert 1: 'b', 'z' are in only one"):
             aggregate([matrix([[1, 2], [1 / 2, 1]]), matrix([[1, 2], [1 / 2, 1]], names="az")])
 
 

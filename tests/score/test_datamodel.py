@@ -231,7 +231,7 @@ class TestCycles:
         ],
     )
     def test_spelled_out(self, edges: list[tuple[str, str, float]], spelled: str) -> None:
-        with pytest.raises(WeightsError, match=f"go in a circle: {spelled}"):
+        with pytest.raises(WeightsError, match=f"form a cycle: {spelled}"):
             model({name: attribute(0.5) for name in "ABC"}, *edges)
 
     def test_two_ways_to_one_target_are_no_cycle(self) -> None:
@@ -286,8 +286,8 @@ class TestErrors:
                 "tree: {A: {sensitivity: 1, values: {Diabetes (type 2): 7}}}",
                 r"line 1, tree\.A\.values\.Diabetes \(type 2\): .* less than or equal to 1 \(given: 7\)",
             ),
-            ("tree: {A: {sensitivity: 1, values: {x: true}}}", r"line 1, tree\.A\.values\.x: true is no number"),
-            ("tree: {A: {sensitivity: false, values: {x: 1}}}", r"line 1, tree\.A\.sensitivity: false is no number"),
+            ("tree: {A: {sensitivity: 1, values: {x: true}}}", r"line 1, tree\.A\.values\.x: true is not a number"),
+            ("tree: {A: {sensitivity: false, values: {x: 1}}}", r"line 1, tree\.A\.sensitivity: false is not a number"),
             (
                 "tree: {A: {sensitivity: 1, values: {x: 1}}, B: {sensitivity: 1,\n values: }}",
                 r"line 2, tree\.B\.values: it is empty\. Fill it in, or remove the key",
@@ -322,20 +322,20 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("infers", "words"),
         [
-            ([{"from": "A", "to": "Bs", "value": 1}], r"names 'Bs', which is not in the tree"),
+            ([{"from": "A", "to": "Bs", "value": 1}], r"names 'Bs', but the tree has no such concept"),
             (
                 [{"from": "A", "to": "Disese", "value": 1}],
-                r"'Disese', which is not in the tree\. Did you mean 'Disease'",
+                r"'Disese', but the tree has no such concept\. Did you mean 'Disease'",
             ),
-            ([{"from": "A=z", "to": "Disease", "value": 1}], "names 'A=z', which is not in the tree"),
+            ([{"from": "A=z", "to": "Disease", "value": 1}], "names 'A=z', but the tree has no such concept"),
             ([{"from": "A", "to": "Disease", "value": -1}], r"infers\.0\.value: .* or equal to 0 \(given: -1\)"),
             ([{"from": "A", "to": "Disease"}], r"infers\.0\.value: the key 'value' is missing\. Add it"),
             (
                 [{"from": "A", "to": "Disease", "value": 1, "form": 2}],
                 r"infers\.0\.form: unknown key 'form'\. Did you mean 'from'\? Known here: from, to, value\.",
             ),
-            ([{"from": "A", "to": "Disease", "value": 1}] * 2, "from 'A' to 'Disease' is given twice"),
-            ([{"from": "A", "to": "Other", "value": 1}], "names 'Other', which 2 concepts are called"),
+            ([{"from": "A", "to": "Disease", "value": 1}] * 2, "from 'A' to 'Disease' occurs twice"),
+            ([{"from": "A", "to": "Other", "value": 1}], "names 'Other', but 2 concepts have this name"),
             ([{"form": "A", "to": "Disease", "value": 1}], r"infers\.0\.form: unknown key .* Did you mean 'from'\?"),
             ({"A": "Disease"}, "^The data model: infers: .* valid list"),
         ],

@@ -403,7 +403,7 @@ def strange(kind, i):
     return {"keys": [f"P{i}"]} if kind == "keys" else {"rows": [ROWS[0] | {"City": "calgary"}]}
 
 
-@pytest.mark.parametrize(("kind", "hint"), [("rows", "compare City, Gender, Diagnosis"), ("keys", "see key=")])
+@pytest.mark.parametrize(("kind", "hint"), [("rows", "Compare City, Gender, Diagnosis"), ("keys", "Check key=")])
 def test_results_of_strangers_only_are_warned_of_once(kind, hint):
     monitor = paper(person="id")
     for i in range(19):
@@ -427,8 +427,8 @@ def test_a_known_record_ends_the_row():
 @pytest.mark.parametrize(
     ("result", "words"),
     [
-        ({}, "Give the keys of the returned records or their rows"),
-        ({"rows": [], "keys": []}, "one of the two"),
+        ({}, "Give either the keys of the returned records or their rows"),
+        ({"rows": [], "keys": []}, "not both"),
         ({"rows": [{"City": "Calgary", "Diagnosis": "Flu"}]}, "A returned row has no 'Gender'"),
         ({"rows": ["Calgary"]}, "not an object of names and plain values"),
         ({"rows": [{"City": ["Calgary"], "Gender": 1, "Diagnosis": 1}]}, "plain values"),
@@ -444,7 +444,7 @@ def test_a_result_that_cannot_be_read_changes_nothing(result, words):
 
 
 def test_keys_need_a_key_column():
-    with pytest.raises(OptionError, match=r"no key column is known\. Name it with key="):
+    with pytest.raises(OptionError, match=r"the key column is not named. Name it with key="):
         paper().observe("ann", keys=["p1"])
     with pytest.raises(DataError, match=r"has no column 'Cty', which the key of the log names. Did you mean 'City'"):
         Monitor(Study.of(pa.Table.from_pylist(ROWS), PAPER_ROLES), "Cty")
@@ -473,7 +473,7 @@ def test_a_line_that_is_not_json(line):
 
 @pytest.mark.parametrize("line", ['{"keys": []}', '{"user": "ann"}', '{"user": "ann", "rows": {}}', '{"user": [1]}'])
 def test_a_line_that_is_no_query(line):
-    with pytest.raises(DataError, match=r"There is (no user|neither)"):
+    with pytest.raises(DataError, match=r"The line has (no user|neither)"):
         parse_query(line)
 
 
@@ -595,10 +595,10 @@ def test_malformed_lines_are_counted_and_the_first_are_named(study, capsys):
     ("log", "options", "words"),
     [
         ("not json\n" + line("ann", rows=[]), [], "Line 1 of the log: This is not a JSON object"),
-        ('{"user": 1}\n{}\n', [], "No line of the log is a query. Line 1: There is neither"),
+        ('{"user": 1}\n{}\n', [], "No line of the log is a query. Line 1: The line has neither"),
         (line("ann", rows=[]) + "{\n", ["--strict"], "Line 2 of the log: This is not a JSON object"),
         (line("ann", rows=[{}]), ["--strict"], "Line 1 of the log: A returned row has no 'City'"),
-        (line("ann", keys=["p1"]), [], "no key column is known"),
+        (line("ann", keys=["p1"]), [], "the key column is not named"),
         ("", ["--exposure", "0.1,x"], "--exposure takes shares"),
         ("", ["--exposure", "7"], "at most 1, not 7"),
         ("", ["--threshold", "0"], "threshold must be above 0"),
@@ -636,7 +636,7 @@ def test_an_alert_comes_before_the_log_ends(study):
     with live(study, "--exposure", "0.3") as process:
         process.stdin.write(line("ann", rows=ROWS[:1]) + line("ann", rows=ROWS[1:3]) + '{"user": "bo')
         process.stdin.flush()
-        assert "ann: 3 distinct records seen" in process.stdout.readline()
+        assert "ann: 3 distinct records returned" in process.stdout.readline()
         process.stdin.write('b", "rows": []}')
         out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0

@@ -64,5 +64,5 @@ def test_what_cannot_be() -> None:
         slice_persons(who.persons, who.levels, Anatomy(2))
     with pytest.raises(OptionError, match="must be a whole number"):
         slice_persons(who.persons, who.levels, Anatomy(0))
-    with pytest.raises(OptionError, match="There is no sensitive attribute"):
+    with pytest.raises(OptionError, match="The study has no sensitive attribute"):
         slice_persons(people({"age": ["1"]}, {}).persons, {}, Anatomy(1))

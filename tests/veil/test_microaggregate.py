@@ -205,7 +205,7 @@ def test_k_must_be_a_whole_number(k):
 
 
 def test_too_few_rows():
-    with pytest.raises(OptionError, match="3 records cannot make a group of k = 4"):
+    with pytest.raises(OptionError, match="3 records are too few for k = 4"):
         v_mdav(np.zeros((3, 2)), 4)
 
 
@@ -216,7 +216,7 @@ def test_says_how_many_values_are_missing():
 
 
 def test_there_must_be_an_attribute():
-    with pytest.raises(OptionError, match="no attribute"):
+    with pytest.raises(OptionError, match="No attribute"):
         mdav(np.empty((3, 0)), 2)
 
 

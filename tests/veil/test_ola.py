@@ -178,7 +178,7 @@ def test_levels_can_be_fixed_and_bounded(engine):
     found = search(classes, levels, [KAnonymity(5)], Ola(levels={"g": 0, "z": (1, 2)}))
     assert found.node[classes.columns.index("g")] == 0
     assert found.node[classes.columns.index("z")] >= 1
-    with pytest.raises(OptionError, match="'z' has levels 0 to 2"):
+    with pytest.raises(OptionError, match="'z' has the levels 0 to 2"):
         search(classes, levels, [KAnonymity(5)], Ola(levels={"z": 3}))
     with pytest.raises(OptionError, match=r"'zz' is not a quasi-identifier.*Did you mean 'z'"):
         search(classes, levels, [KAnonymity(5)], Ola(levels={"zz": 0}))
@@ -204,7 +204,7 @@ def test_a_time_limit_gives_the_best_so_far_and_its_gap(engine):
 
 def test_a_limit_that_no_node_meets_says_how_near_it_came(engine):
     classes, levels = built(engine, many_rows(10))
-    with pytest.raises(OptionError, match=r"k ≥ 11.*the nearest would have to suppress 10 \(100\.0%\)"):
+    with pytest.raises(OptionError, match=r"k ≥ 11.*the closest one would suppress 10 \(100\.0%\)"):
         search(classes, levels, [KAnonymity(11)], Ola())
 
 

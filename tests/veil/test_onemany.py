@@ -133,9 +133,9 @@ def test_what_cannot_be() -> None:
     who = people({"age": ["1", "2", "3"]}, {"disease": [["A"], ["A"], ["A"]]})
     with pytest.raises(OptionError, match="3 of 3 persons have the same one"):
         slice_persons(who.persons, who.levels, OneMany(k=2))
-    with pytest.raises(OptionError, match="3 persons cannot share a set by k = 4"):
+    with pytest.raises(OptionError, match="3 persons are too few for k = 4"):
         slice_persons(who.persons, who.levels, OneMany(k=4))
     with pytest.raises(OptionError, match="k must be a whole number"):
         slice_persons(who.persons, who.levels, OneMany(k=0))
-    with pytest.raises(OptionError, match="There is no sensitive attribute"):
+    with pytest.raises(OptionError, match="The study has no sensitive attribute"):
         slice_persons(people({"age": ["1"]}, {}).persons, {}, OneMany(k=1))

@@ -20,7 +20,7 @@ ROLES = {"a": "quasi", "ill": "sensitive"}
         ({"models": (DistinctL("ill", 5),)}, "l = 5 for 'ill' cannot be reached: the column has 4 values"),
         ({"models": (EntropyL("ill", 4.5),)}, "l = 4.5 for 'ill' cannot be reached"),
         ({"models": (RecursiveL("ill", 3.0, 5),)}, "l = 5 for 'ill' cannot be reached"),
-        ({"models": (Alpha("ill", 0.2),)}, "α = 0.2 for 'ill' cannot be reached: .* at least 0.25 of any class"),
+        ({"models": (Alpha("ill", 0.2),)}, "α = 0.2 for 'ill' cannot be reached: .* at least 0.25 in any class"),
     ],
 )
 def test_impossible_limits(method, limits, says):

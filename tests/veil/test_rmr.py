@@ -132,12 +132,12 @@ def test_facts_and_labels_with_missing_numbers() -> None:
 def test_what_cannot_be() -> None:
     who = people({"age": ["1", "2", "3"]}, {"disease": [["A"], ["A"], ["A"]]})
     for method, message in (
-        (Rmr(k=4), "3 persons cannot make a cluster of k = 4"),
+        (Rmr(k=4), "3 persons are too few for k = 4"),
         (Rmr(k=0), "k must be a whole number"),
         (Rmr(k=2, m=0), "m must be a whole number of 1 or more, not 0"),
         (Rmr(k=2, delta=1.5), "delta must be a number from 0 to 1, not 1.5"),
     ):
         with pytest.raises(OptionError, match=message):
             slice_persons(who.persons, who.levels, method)
-    with pytest.raises(OptionError, match="There is no sensitive attribute"):
+    with pytest.raises(OptionError, match="The study has no sensitive attribute"):
         slice_persons(people({"age": ["1"]}, {}).persons, {}, Rmr(k=1))

@@ -83,7 +83,7 @@ def test_a_release_replaces_a_release_and_nothing_else(tmp_path):
     release().write(tmp_path / "empty", "parquet")
     assert sorted(os.listdir(tmp_path / "empty")) == ["qi.parquet", "sensitive_1.parquet"]
     (tmp_path / "empty" / "mine.txt").write_text("mine")
-    with pytest.raises(OptionError, match=r"holds other files, such as 'mine.txt'"):
+    with pytest.raises(OptionError, match=r"contains other files, such as 'mine.txt'"):
         release().write(tmp_path / "empty")
     (tmp_path / "file").write_text("")
     with pytest.raises(OptionError, match="is a file"):
@@ -121,7 +121,7 @@ def test_other_folders_are_no_release(tmp_path):
 def test_an_attribute_may_not_be_called_as_a_gid():
     column = pa.array([1])
     twice = pa.Table.from_arrays([column, column], ["gid_1", "gid_1"])
-    with pytest.raises(OptionError, match="An attribute is called 'gid_1'"):
+    with pytest.raises(OptionError, match="An attribute has the name 'gid_1'"):
         Sliced(twice, (), ())
 
 

@@ -56,12 +56,12 @@ def test_a_bucket_holds_its_own_persons_values_and_columns_have_orders_of_their_
 def test_what_cannot_be() -> None:
     who = people({"age": ["1", "2", "3"]}, {"disease": [["A"], ["A"], ["B"]], "pay": [["1"]] * 3})
     for method, message in (
-        (Slicing(4), "3 persons cannot make a bucket of k = 4"),
+        (Slicing(4), "3 persons are too few for k = 4"),
         (Slicing(0), "k must be a whole number"),
         (Slicing(2, (("disease",), ("pai",))), "Did you mean 'pay'"),
-        (Slicing(2, (("disease",),)), "leaves out 'pay'"),
+        (Slicing(2, (("disease",),)), "lacks 'pay'"),
     ):
         with pytest.raises(OptionError, match=message):
             slice_persons(who.persons, who.levels, method)
-    with pytest.raises(OptionError, match="There is no sensitive attribute"):
+    with pytest.raises(OptionError, match="The study has no sensitive attribute"):
         slice_persons(people({"age": ["1"]}, {}).persons, {}, Slicing(1))

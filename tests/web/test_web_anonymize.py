@@ -238,7 +238,12 @@ def test_a_node(analyst, made):
 
 @pytest.mark.parametrize(
     ("levels", "status", "words"),
-    [("9,9", 400, "has levels 0 to"), ("1", 400, "2 levels are needed"), ("x", 422, "levels"), ("1,-1", 422, "levels")],
+    [
+        ("9,9", 400, "has the levels 0 to"),
+        ("1", 400, "2 levels are needed"),
+        ("x", 422, "levels"),
+        ("1,-1", 422, "levels"),
+    ],
 )
 def test_nodes_that_are_not_there(analyst, made, levels, status, words):
     answer = analyst.get("/api/studies/people/anonymize/node", params={"levels": levels, "job": made["id"]})
@@ -350,7 +355,7 @@ def test_a_page_of_persons(visits, analyst):
     page = analyst.get("/studies/visits/anonymize").text
     assert "Its tables, and what was lost" in page
     assert "sensitive_2.csv" in page
-    assert html.escape("No hierarchy is given for 'illness'", quote=True).replace("&#x27;", "&#39;") in page
+    assert html.escape("'illness' has no hierarchy", quote=True).replace("&#x27;", "&#39;") in page
     answer = analyst.get("/api/studies/visits/anonymize/node", params={"levels": "0,0"})
     assert answer.status_code == 404
     wrong = {"method": "fslip", "groups": [["illness"]]}

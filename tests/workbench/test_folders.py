@@ -120,5 +120,5 @@ def test_addresses_stay_whole(verb, study, tmp_path, monkeypatch, capsys):
     named.anonymize(Ola(k=2), recoding="r.json")
     assert main([*VERBS[verb], "--json"]) == 2
     told = capsys.readouterr()
-    assert f"'{ADDRESS}' is an address" in told.err
+    assert f"'{ADDRESS}' is a URL" in told.err
     assert told.out == "" or not json.loads(told.out)

@@ -116,7 +116,7 @@ def test_what_a_little_suppression_would_save_is_what_it_saves():
     assert plan.suppression.loss == pytest.approx(made.loss["gcp"])
     assert plan.suppression.instead_of == pytest.approx(plan.loss["gcp"])
     assert made.suppression is None
-    assert "With up to 5 % of the records suppressed it would lose" in str(study.anonymize(Ola(k=5)))
+    assert "With up to 5 % of the records suppressed, the loss would be" in str(study.anonymize(Ola(k=5)))
 
 
 def test_suppression_is_not_tried_where_that_takes_long(monkeypatch):

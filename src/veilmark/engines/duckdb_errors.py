@@ -9,6 +9,7 @@ import duckdb
 from veilmark.engines import files as paths
 from veilmark.errors import DataError, VeilmarkError
 from veilmark.messages import param
+from veilmark.readable import count
 
 
 class CsvError(DataError):
@@ -33,24 +34,23 @@ def explain(error: Exception, label: str) -> VeilmarkError:
     """DuckDB's error as a paragraph that shows no row of the data."""
     text = str(error)
     row = CSV_ROW.search(text)
-    line = f"line {row.group(1)} of '{label}'" if row else f"'{label}'"
+    line = f"Line {row.group(1)} of '{label}'" if row else f"A line of '{label}'"
     width = CSV_WIDTH.search(text)
     if width:
         return CsvError(
-            f"The {line} has {width.group(2)} fields, but the first line names {width.group(1)} columns. The "
-            "usual cause is a stray delimiter or an unclosed quote. Correct the line, or export the table again."
+            f"{line} has {count(int(width.group(2)), 'field')}, but the first line names "
+            f"{count(int(width.group(1)), 'column')}. The usual cause is a stray delimiter or an unclosed quote. Correct "
+            "the line, or export the table again."
         )
     if "not utf-8 encoded" in text:
-        return EncodingError(f"The {line} is not UTF-8 text. Name the file's encoding in the study: encoding: cp1252.")
+        return EncodingError(f"{line} is not UTF-8 text. Name the file's encoding in the study: encoding: cp1252.")
     if "aximum line size" in text or "does not support a full read" in text:
-        where = f"The {line}" if row else f"A line of {line}"
-        return DataError(f"{where} {paths.TOO_LONG}")
+        return DataError(f"{line} {paths.TOO_LONG}")
     if "unterminated quote" in text and row:
-        return CsvError(f"The {line} has a quote that is not closed correctly. Correct it and try again.")
+        return CsvError(f"{line} has a quote that is not closed correctly. Correct it and try again.")
     if row or "state machine reached an invalid state" in text:
-        where = f"The {line}" if row else f"A line of {line}"
         return CsvError(
-            f"{where} is not valid CSV: its quotes or its line ending differ from the other lines. Correct it, or "
+            f"{line} is not valid CSV: its quotes or its line ending differ from the other lines. Correct it, or "
             "export the table again."
         )
     if isinstance(error, duckdb.OutOfMemoryException):

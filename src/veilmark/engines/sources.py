@@ -47,5 +47,5 @@ def from_environment(text: str) -> str:
         return text
     name = text.removeprefix("env:")
     if not os.environ.get(name):
-        raise StudyError(f"The study takes its URL from the environment variable {name}, but this is not set. Set it.")
+        raise StudyError(f"The study takes its URL from the environment variable {name}, but it is not set. Set it.")
     return os.environ[name]

@@ -52,7 +52,7 @@ class Coverage:
 
     @property
     def lacking(self) -> str:
-        return f"values that the file does not have become * at once: {self.values - self.covered:,}"
+        return f"values that the file does not have become * at level 1: {self.values - self.covered:,}"
 
 
 def find_files(data: Path, columns: Iterable[str]) -> dict[str, list[HierarchyFile]]:

@@ -105,7 +105,7 @@ def check_nested(levels: Sequence[Level], where: str) -> None:
             label = shown(lower.labels[lower.codes[wrong[0]]])
             both = " and ".join(shown(upper.labels[codes[wrong[0]]]) for codes in (upper.codes, above))
             raise HierarchyError(
-                f"{where}: the levels do not nest. {label} of level {number - 1} has two labels in level "
+                f"{where}: the levels do not nest: {label} of level {number - 1} has two labels in level "
                 f"{number}: {both}. Give it one."
             )
 

@@ -430,9 +430,10 @@ def _aligned(matrices: Sequence[PairwiseMatrix]) -> list[PairwiseMatrix]:
     for number, matrix in enumerate(matrices, start=1):
         odd = sorted(set(matrix.names) ^ set(names))
         if odd:
+            verb = "is" if len(odd) == 1 else "are"
             raise WeightsError(
                 f"Expert {number} of the panel ({matrix.source}) judges different names from expert 1: "
-                f"{listing(odd)} is in only one of them. Give all experts the same names; they may leave cells "
+                f"{listing(odd)} {verb} in only one of them. Give all experts the same names; they may leave cells "
                 "empty."
             )
     return [matrix.aligned(names) for matrix in matrices]

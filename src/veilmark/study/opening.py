@@ -11,7 +11,7 @@ from typing import Any
 
 from veilmark.engines import engine_for
 from veilmark.engines.base import Engine, Table
-from veilmark.engines.files import SUFFIXES, only_files
+from veilmark.engines.files import SUFFIXES, find_files, only_files
 from veilmark.engines.sources import PostgresTable, SparkFiles, is_spark_frame
 from veilmark.errors import DataError, StudyError, did_you_mean
 from veilmark.hierarchy import IntervalSpec, Levels, resolve
@@ -146,6 +146,34 @@ def class_table(table: Table, study: Study, sensitive: bool = True) -> ClassTabl
     if not classes.total_records:
         raise DataError(f"'{table.label}' has column names but no records.")
     return classes
+
+
+def source_classes(table: Table, study: Study) -> ClassTable:
+    """The classes of the study's own source. A study keeps those of files until the files change, so that several verbs
+    read the rows once."""
+    stamp = _stamp(study)
+    if stamp is None:
+        return class_table(table, study)
+    key = (
+        stamp,
+        repr(study.spec.source),
+        study.person,
+        tuple(study.quasi),
+        tuple(study.sensitive),
+        repr(study.missing),
+    )
+    if study.kept.get("key") != key:
+        study.kept.update(key=key, classes=class_table(table, study))
+    classes: ClassTable = study.kept["classes"]
+    return classes
+
+
+def _stamp(study: Study) -> object:
+    """What changes when the source's files do; None for sources that are not files of this machine."""
+    path = study.source()[0]
+    if not isinstance(path, str):
+        return None
+    return tuple((str(f), f.stat().st_mtime_ns, f.stat().st_size) for f in find_files(path))
 
 
 def compare_by(study: Study, classes: ClassTable) -> dict[str, Sensitive]:

@@ -69,6 +69,8 @@ class Study(Readable):
     settings: Settings = field(default_factory=Settings)
     reasons: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Of a guessed study: why each column has its role."""
+    kept: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What was read of the source, for the next verb."""
 
     @classmethod
     def open(cls, path: File, settings: Settings | None = None, data: Any = None) -> Study:

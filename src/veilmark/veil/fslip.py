@@ -171,8 +171,9 @@ def _facet(persons: PersonTable, levels: Mapping[str, Levels], name: str) -> Fac
 
 def _note_bare(names: Sequence[str]) -> None:
     if names:
+        have, their = ("has", "its") if len(names) == 1 else ("have", "their")
         warnings.warn(
-            f"{listing(names)} has no hierarchy, so its values are not generalized. With a hierarchy, similar "
+            f"{listing(names)} {have} no hierarchy, so {their} values are not generalized. With a hierarchy, similar "
             "values are put together and fingerprints are generalized.",
             VeilmarkWarning,
             stacklevel=3,

@@ -13,7 +13,7 @@ import pyarrow as pa
 from veilmark.engines.base import Table
 from veilmark.errors import TooManyClassesError, VeilmarkWarning
 from veilmark.hierarchy import Levels, resolve
-from veilmark.study.opening import class_table
+from veilmark.study.opening import class_table, source_classes
 from veilmark.study.study import Study
 from veilmark.tables.classes import ClassTable, Tally
 from veilmark.tables.domain import Domain
@@ -47,7 +47,7 @@ def starting_classes(table: Table, study: Study, method: Any) -> tuple[ClassTabl
     """A table's classes, and the method. Where they are too many, OLA gets those at the lowest levels that fit, and begins
     there."""
     try:
-        return class_table(table, study), method
+        return source_classes(table, study), method
     except TooManyClassesError:
         if not isinstance(method, Ola) or not hasattr(table, "leveled"):
             raise

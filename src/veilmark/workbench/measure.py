@@ -17,7 +17,15 @@ from veilmark.privacy.require import Requirement, check_requirements
 from veilmark.privacy.unchanged import Unchanged, count_unique, worst_first
 from veilmark.score.weights import check_weights
 from veilmark.study.columns import unchanged_columns, unnamed_columns
-from veilmark.study.opening import class_table, compare_by, engine_of, open_other, open_source, resolve_quasi
+from veilmark.study.opening import (
+    class_table,
+    compare_by,
+    engine_of,
+    open_other,
+    open_source,
+    resolve_quasi,
+    source_classes,
+)
 from veilmark.study.study import Study
 from veilmark.tables.classes import ClassTable
 
@@ -47,7 +55,7 @@ def measure(
                 stacklevel=2,
             )
             study = without_person(study)
-        classes = class_table(table, study)
+        classes = source_classes(table, study) if data is None else class_table(table, study)
         if data is None:
             resolve_quasi(study, classes)
         people = None

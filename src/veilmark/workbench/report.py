@@ -48,7 +48,7 @@ from veilmark.report.document import (
 from veilmark.score.scores import ScoreResult
 from veilmark.scratch import Scratch
 from veilmark.study.columns import unnamed_columns
-from veilmark.study.opening import class_table, engine_of, open_other, open_source
+from veilmark.study.opening import engine_of, open_other, open_source, source_classes
 from veilmark.study.study import Study
 from veilmark.tables.classes import ClassTable
 from veilmark.utility.view import UtilityView
@@ -223,7 +223,7 @@ def _check(study: Study, output: Path, wanted: Wanted) -> None:
 def _subject(study: Study) -> Subject:
     """The study's columns, with how many labels the levels of each quasi-identifier have."""
     with engine_of(study) as engine:
-        classes = class_table(open_source(engine, study), study, sensitive=False)
+        classes = source_classes(open_source(engine, study), study)
     labels = {}
     for name, domain in zip(classes.columns, classes.domains, strict=True):
         levels = resolve(study.spec.attributes[name].hierarchy, domain, name, study.folder)
@@ -278,12 +278,13 @@ def _generalized(study: Study, release: Path, names: Sequence[str]) -> dict[str,
         return {}
     found = {}
     with engine_of(study) as engine:
-        before = ClassTable.build(open_source(engine, study), names)
+        before = source_classes(open_source(engine, study), study)
         after = ClassTable.build(open_other(engine, study, release, ()), names)
-    for i, (name, domain) in enumerate(zip(names, before.domains, strict=True)):
-        levels = resolve(study.spec.attributes[name].hierarchy, domain, name, study.folder)
+    for i, name in enumerate(names):
+        place = before.columns.index(name)
+        levels = resolve(study.spec.attributes[name].hierarchy, before.domains[place], name, study.folder)
         labels = after.domains[i].text, after.value_records(i)
-        found[name] = generalized_by_labels(levels, before.value_records(i), *labels, FEW)
+        found[name] = generalized_by_labels(levels, before.value_records(place), *labels, FEW)
     return found
 
 

@@ -23,7 +23,7 @@ from veilmark.score.ranking import Ranking, rank
 from veilmark.score.scorer import Scorer, capped
 from veilmark.score.scores import Options, RecordScore, Scored, ScoreResult
 from veilmark.score.weights import read_weights
-from veilmark.study.opening import class_table, compare_by, engine_of, open_other, open_source
+from veilmark.study.opening import compare_by, engine_of, open_other, open_source, source_classes
 from veilmark.study.study import Study
 from veilmark.tables.cells import CellIndex, row_codes
 from veilmark.tables.classes import ClassTable
@@ -149,7 +149,7 @@ def scorer_of(table: Table, study: Study) -> Scorer:
     cells = table.group([*study.quasi, *study.sensitive])
     if not len(cells):
         raise DataError(f"'{table.label}' has column names but no records.")
-    sizes = class_table(table, study, sensitive=False).size if study.person else None
+    sizes = source_classes(table, study).size if study.person else None
     classes = ClassTable.of_cells(cells, len(study.quasi))
     hows = compare_by(study, classes)
     distances = {name: lambda name=name, how=how: class_distance(classes, name, how) for name, how in hows.items()}

@@ -174,7 +174,7 @@ def test_folding(visits, rule):
     assert found == expected
 
 
-@pytest.mark.filterwarnings("ignore:No hierarchy is given")
+@pytest.mark.filterwarnings("ignore:.* no hierarchy, so")
 def test_fslip_and_attacks_on_it(visits):
     def ask(study):
         release = study.anonymize(FSlip(k=3, seed=4))
