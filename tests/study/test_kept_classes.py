@@ -12,9 +12,9 @@ from veilmark.tables.classes import ClassTable
 STUDY = """version: 1
 source: people.csv
 attributes:
-  age: quasi
-  sex: quasi
-  ill: sensitive
+  age: {role: quasi}
+  sex: {role: quasi}
+  ill: {role: sensitive}
 """
 
 
