@@ -157,6 +157,16 @@ DISGUISES = {
 }
 
 
+def test_some_cells_hidden_by_the_top_label_do_not_hide_the_column():
+    above = [["331**", "332**", "341**"], ["33***", "33***", "34***"], ["*", "*", "*"]]
+    texts, records = pa.array(["331**", "332**", "341**", "*"]), np.array([300, 200, 100])
+    some = read_column(Column(texts, np.array([200, 140, 60, 200])), above, records)
+    assert (some.level, some.codes[3]) == (0, -1)
+    coarser = read_column(Column(pa.array(["33***", "34***", "*"]), np.array([300, 80, 200])), above, records)
+    assert coarser.level == 1
+    assert read_column(Column(pa.array(["*"]), np.array([600])), above, records).level == 2
+
+
 @pytest.mark.parametrize("disguise", DISGUISES)
 def test_a_disguised_copy_names_its_recipient(of, leak, disguise):
     found = trace_file([of], DISGUISES[disguise](leak), 1e-6)

@@ -119,7 +119,9 @@ def _by_key(theirs: pa.Array, ours: pa.Array, exact: np.ndarray) -> np.ndarray:
 def _at_level(
     form: str, column: Column, own: Sequence[np.ndarray], ups: Sequence[np.ndarray], records: np.ndarray
 ) -> ColumnReading:
-    """At the lowest level that reads most; at a higher one where values are labels there as well and fit much better."""
+    """At the lowest level that reads most; at a higher one where values are labels there as well and fit much better. A
+    level of one label tells nothing: it is taken only where no other reads anything, or somebody who puts * into some cells
+    would have the whole column read as *."""
     total = max(int(column.counts.sum()), 1)
     every = []
     for level in range(len(own)):
@@ -129,8 +131,9 @@ def _at_level(
             lift[ups[lower]] = ups[level]
             codes = np.where(codes < 0, lift[own[lower]], codes)
         every.append(_measured(form, level, column, codes, ups[level], records))
-    most = max(one.share for one in every)
-    chosen = next(one for one in every if one.share >= MOST * most)
+    telling = [one for one, up in zip(every, ups, strict=True) if len(np.unique(up)) > 1 and one.share >= ENOUGH]
+    most = max(one.share for one in telling or every)
+    chosen = next(one for one in telling or every if one.share >= MOST * most)
     for level in range(chosen.level + 1, len(own)):
         direct = float(column.counts[own[level] >= 0].sum()) / total
         fits = every[level].badness < chosen.badness - column.margin and len(np.unique(ups[level])) > 1
