@@ -2,8 +2,9 @@
 
 A column is compared in its normal forms, from the strictest to the loosest: as it is; without regard to case, blanks, dashes
 and trailing zeros; without the characters that mask (`331**`, `331XX`, `331`); as ranges (`30-39`, `[30, 40)`, `30 to 39`);
-by one end of its ranges; as dates in any order; as wider ranges or shorter prefixes, of which each is made up of whole
-labels of ours. The form is taken by which most rows are read and by which labels are about as frequent as in the release.
+by one end of its ranges; as dates in any order; as values within a range, or texts that begin as a masked label; as wider
+ranges or shorter prefixes, of which each is made up of whole labels of ours. The form is taken by which most rows are read
+and by which labels are about as frequent as in the release.
 
 That choice follows from the leaked column and from what all copies have in common: the labels, their hierarchy, and how many
 records the release has of each. No recipient's marks are looked at.
@@ -104,6 +105,7 @@ def _readings(column: Column, above: Labels, records: np.ndarray) -> Iterator[Co
             _by_key(plain(column.texts), ends(domain.text), codes) for domain, codes in zip(domains, exact, strict=True)
         ]
         yield _at_level(form, column, own, ups, records)
+    yield from _narrower(column, texts[0], records)
     yield from _wider(column, texts[0], records)
 
 
@@ -274,6 +276,31 @@ ENDS: dict[str, Callable[[pa.Array], pa.Array]] = {
     "by the upper ends of ranges": partial(_end, 1),
     "by the middles of ranges": partial(_end, -1),
 }
+
+
+# Values that lie within one of our labels: years made up within ranges, digits made up for those that were masked.
+
+
+def _narrower(column: Column, labels: pa.Array, records: np.ndarray) -> Iterator[ColumnReading]:
+    """Numbers or ranges, each inside one range of ours, and texts that begin as one masked label of ours."""
+    own = np.arange(len(labels))
+    low, high = bounds(column.texts)
+    ours = bounds(labels)
+    order = np.argsort(ours[0], kind="stable")[: int(np.isfinite(ours[0]).sum())]
+    starts, ends = ours[0][order], ours[1][order]
+    apart_from_each_other = bool((starts[1:] > ends[:-1]).all())
+    if len(order) and apart_from_each_other and bool((ends > starts).any()) and np.isfinite(low).any():
+        place = np.searchsorted(starts, np.where(np.isfinite(low), low, -np.inf), side="right") - 1
+        inside = np.isfinite(low) & (place >= 0) & (high <= ends[place])
+        yield _measured("by values within ranges", 0, column, np.where(inside, order[place], -1), own, records)
+    begun, whole = unmasked(labels), plain(labels)
+    masked = np.asarray(pc.not_equal(begun, whole).fill_null(False))
+    lengths = np.asarray(pc.utf8_length(begun).fill_null(0))
+    if masked.any() and (length := int(np.bincount(lengths[masked]).argmax())):
+        heads = pc.if_else(pa.array(masked & (lengths == length)), begun, None)
+        theirs = pc.utf8_slice_codeunits(unmasked(column.texts), 0, length)
+        codes = _by_key(theirs, heads, np.full(len(column.texts), -1))
+        yield _measured("by what masked labels begin with", 0, column, codes, own, records)
 
 
 # Labels that are made up of several of ours.
