@@ -345,6 +345,64 @@ attack("columns renamed, new codes in every column")(_disguised(lambda r, t: _re
 attack("years of birth as decades, which cut across the labels")(_respelled(yob=_first(3, "0s")))
 
 
+# Row by row.
+
+
+def _row_by_row(change: Callable[[np.random.Generator, pa.Table], pa.Table]) -> Trial:
+    """Rows that were alike need not stay alike."""
+
+    def trial(random: np.random.Generator) -> Outcome:
+        game, i = leaker(random)
+        leak = table(game.copy(i))
+        rows = leak.table.take(pa.array(np.repeat(np.arange(len(leak.counts)), leak.counts)))
+        return game.traced(LeakedTable(change(random, rows)), {i})
+
+    return trial
+
+
+def _hidden(share: float, by: str | None) -> Callable[[np.random.Generator, pa.Table], pa.Table]:
+    def change(random: np.random.Generator, leak: pa.Table) -> pa.Table:
+        gone = {name: pa.array(random.random(len(leak)) < share) for name in leak.column_names}
+        return pa.table({c: pc.if_else(gone[c], pa.scalar(by, pa.string()), leak[c]) for c in leak.column_names})
+
+    return change
+
+
+def _digits(zips: bool, years: bool) -> Callable[[np.random.Generator, pa.Table], pa.Table]:
+    """Full ZIPs and single years, made up within the labels."""
+
+    def change(random: np.random.Generator, leak: pa.Table) -> pa.Table:
+        ends = pa.array([f"{i:02d}" for i in range(100)]).take(pa.array(random.integers(0, 100, len(leak))))
+        first = pc.utf8_slice_codeunits(leak["yob"], 0, 4).cast(pa.int64())
+        found = {c: leak[c] for c in leak.column_names}
+        if zips:
+            found["zip"] = pc.binary_join_element_wise(pc.utf8_slice_codeunits(leak["zip"], 0, 3), ends, "")
+        if years:
+            found["yob"] = pc.add(first, pa.array(random.integers(0, 4, len(leak)))).cast(pa.string())
+        return pa.table(found)
+
+    return change
+
+
+def _own_regions(random: np.random.Generator, leak: pa.Table) -> pa.Table:
+    old = leak["zip"].combine_chunks().dictionary_encode()
+    new = pa.array([f"region {n}" for n in random.integers(0, 12, len(old.dictionary))])
+    return leak.set_column(0, "zip", new.take(old.indices))
+
+
+attack("* in 20 % of the cells")(_row_by_row(_hidden(0.2, "*")))
+attack("20 % of the cells empty")(_row_by_row(_hidden(0.2, None)))
+attack("40 % of the cells empty")(_row_by_row(_hidden(0.4, None)))
+attack("331** written with two made-up digits")(_row_by_row(_digits(True, False)))
+attack("a made-up year of birth within each range")(_row_by_row(_digits(False, True)))
+attack("made-up digits of ZIPs, and made-up years of birth")(_row_by_row(_digits(True, True)))
+attack("ZIPs joined to twelve regions, at random")(_row_by_row(_own_regions))
+attack("each row three times")(_row_by_row(lambda random, leak: pa.concat_tables([leak] * 3)))
+attack("each class once, without counts")(_row_by_row(lambda r, t: t.group_by(list(COLUMNS)).aggregate([])))
+attack("a twentieth of the rows")(_row_by_row(lambda r, t: t.filter(pa.array(r.random(len(t)) < 0.05))))
+attack("40 % of the cells swapped between rows")(_perturbed(0.4, uniform=False))
+
+
 # Several copies.
 
 

@@ -157,6 +157,27 @@ DISGUISES = {
 }
 
 
+def test_some_cells_hidden_by_the_top_label_do_not_hide_the_column():
+    above = [["331**", "332**", "341**"], ["33***", "33***", "34***"], ["*", "*", "*"]]
+    texts, records = pa.array(["331**", "332**", "341**", "*"]), np.array([300, 200, 100])
+    some = read_column(Column(texts, np.array([200, 140, 60, 200])), above, records)
+    assert (some.level, some.codes[3]) == (0, -1)
+    coarser = read_column(Column(pa.array(["33***", "34***", "*"]), np.array([300, 80, 200])), above, records)
+    assert coarser.level == 1
+    assert read_column(Column(pa.array(["*"]), np.array([600])), above, records).level == 2
+
+
+def test_values_made_up_within_labels_are_read():
+    ranges, masks = [["1960-1963", "1964-1967", "1968-1971"]], [["331**", "332**", "341**"]]
+    records = np.array([300, 200, 100])
+    years = pa.array([str(year) for year in range(1960, 1973)])
+    found = read_column(Column(years, np.repeat([75, 50, 25, 1], [4, 4, 4, 1])), ranges, records)
+    assert found.codes.tolist() == [0] * 4 + [1] * 4 + [2] * 4 + [-1]
+    zips = pa.array(["33107", "33199", "33201", "34100", "99999"])
+    found = read_column(Column(zips, np.array([150, 150, 200, 100, 2])), masks, records)
+    assert found.codes.tolist() == [0, 0, 1, 2, -1]
+
+
 @pytest.mark.parametrize("disguise", DISGUISES)
 def test_a_disguised_copy_names_its_recipient(of, leak, disguise):
     found = trace_file([of], DISGUISES[disguise](leak), 1e-6)

@@ -2,8 +2,9 @@
 
 A column is compared in its normal forms, from the strictest to the loosest: as it is; without regard to case, blanks, dashes
 and trailing zeros; without the characters that mask (`331**`, `331XX`, `331`); as ranges (`30-39`, `[30, 40)`, `30 to 39`);
-by one end of its ranges; as dates in any order; as wider ranges or shorter prefixes, of which each is made up of whole
-labels of ours. The form is taken by which most rows are read and by which labels are about as frequent as in the release.
+by one end of its ranges; as dates in any order; as values within a range, or texts that begin as a masked label; as wider
+ranges or shorter prefixes, of which each is made up of whole labels of ours. The form is taken by which most rows are read
+and by which labels are about as frequent as in the release.
 
 That choice follows from the leaked column and from what all copies have in common: the labels, their hierarchy, and how many
 records the release has of each. No recipient's marks are looked at.
@@ -104,6 +105,7 @@ def _readings(column: Column, above: Labels, records: np.ndarray) -> Iterator[Co
             _by_key(plain(column.texts), ends(domain.text), codes) for domain, codes in zip(domains, exact, strict=True)
         ]
         yield _at_level(form, column, own, ups, records)
+    yield from _narrower(column, texts[0], records)
     yield from _wider(column, texts[0], records)
 
 
@@ -119,7 +121,9 @@ def _by_key(theirs: pa.Array, ours: pa.Array, exact: np.ndarray) -> np.ndarray:
 def _at_level(
     form: str, column: Column, own: Sequence[np.ndarray], ups: Sequence[np.ndarray], records: np.ndarray
 ) -> ColumnReading:
-    """At the lowest level that reads most; at a higher one where values are labels there as well and fit much better."""
+    """At the lowest level that reads most; at a higher one where values are labels there as well and fit much better. A
+    level of one label tells nothing: it is taken only where no other reads anything, or somebody who puts * into some cells
+    would have the whole column read as *."""
     total = max(int(column.counts.sum()), 1)
     every = []
     for level in range(len(own)):
@@ -129,8 +133,9 @@ def _at_level(
             lift[ups[lower]] = ups[level]
             codes = np.where(codes < 0, lift[own[lower]], codes)
         every.append(_measured(form, level, column, codes, ups[level], records))
-    most = max(one.share for one in every)
-    chosen = next(one for one in every if one.share >= MOST * most)
+    telling = [one for one, up in zip(every, ups, strict=True) if len(np.unique(up)) > 1 and one.share >= ENOUGH]
+    most = max(one.share for one in telling or every)
+    chosen = next(one for one in telling or every if one.share >= MOST * most)
     for level in range(chosen.level + 1, len(own)):
         direct = float(column.counts[own[level] >= 0].sum()) / total
         fits = every[level].badness < chosen.badness - column.margin and len(np.unique(ups[level])) > 1
@@ -271,6 +276,31 @@ ENDS: dict[str, Callable[[pa.Array], pa.Array]] = {
     "by the upper ends of ranges": partial(_end, 1),
     "by the middles of ranges": partial(_end, -1),
 }
+
+
+# Values that lie within one of our labels: years made up within ranges, digits made up for those that were masked.
+
+
+def _narrower(column: Column, labels: pa.Array, records: np.ndarray) -> Iterator[ColumnReading]:
+    """Numbers or ranges, each inside one range of ours, and texts that begin as one masked label of ours."""
+    own = np.arange(len(labels))
+    low, high = bounds(column.texts)
+    ours = bounds(labels)
+    order = np.argsort(ours[0], kind="stable")[: int(np.isfinite(ours[0]).sum())]
+    starts, ends = ours[0][order], ours[1][order]
+    apart_from_each_other = bool((starts[1:] > ends[:-1]).all())
+    if len(order) and apart_from_each_other and bool((ends > starts).any()) and np.isfinite(low).any():
+        place = np.searchsorted(starts, np.where(np.isfinite(low), low, -np.inf), side="right") - 1
+        inside = np.isfinite(low) & (place >= 0) & (high <= ends[place])
+        yield _measured("by values within ranges", 0, column, np.where(inside, order[place], -1), own, records)
+    begun, whole = unmasked(labels), plain(labels)
+    masked = np.asarray(pc.not_equal(begun, whole).fill_null(False))
+    lengths = np.asarray(pc.utf8_length(begun).fill_null(0))
+    if masked.any() and (length := int(np.bincount(lengths[masked]).argmax())):
+        heads = pc.if_else(pa.array(masked & (lengths == length)), begun, None)
+        theirs = pc.utf8_slice_codeunits(unmasked(column.texts), 0, length)
+        codes = _by_key(theirs, heads, np.full(len(column.texts), -1))
+        yield _measured("by what masked labels begin with", 0, column, codes, own, records)
 
 
 # Labels that are made up of several of ours.
