@@ -62,8 +62,8 @@ def release(run, *more, **given):
 
 def test_advice_that_helps(run):
     two = release(run, "--recipients", "ada,bob", "--covers", "6", "--decoys", "1", "--dry-run")
-    assert "nobody could be named." in two
-    assert "More covers change nothing for so few recipients" in two
+    assert "Nobody could be named." in two
+    assert "More covers do not help with so few recipients" in two
     assert "Ask for --decoys" in release(
         run, "--recipients", "ada", "--decoys", "1", "--dry-run", "--false-accusation", "1e-3"
     )

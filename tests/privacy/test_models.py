@@ -562,7 +562,7 @@ def test_a_limit_out_of_range_is_named(build, says):
 
 @pytest.mark.parametrize("model", [KMap(3), DeltaPresence(0, 0.5)])
 def test_a_model_about_a_population_needs_one(model):
-    with pytest.raises(OptionError, match="is about a population, and none is given"):
+    with pytest.raises(OptionError, match="needs a population, but none is given"):
         model.failing(table_of({"a": ["flu"]}))
 
 

@@ -58,7 +58,8 @@ def test_many_quasi_identifiers_get_a_warning(monkeypatch):
     monkeypatch.setattr(anonymizing, "LARGEST_LATTICE", 3)
     study = Study.of(TABLE, {"a": "quasi", "ill": "quasi"})
     with pytest.warns(
-        VeilmarkWarning, match=r"2 quasi-identifiers have about 10\^0 generalizations, too many.*60 seconds"
+        VeilmarkWarning,
+        match=r"2 quasi-identifiers have about 10\^0 combinations of generalization levels, too many.*60 seconds",
     ):
         study.anonymize(Ola(k=2))
     study.anonymize(Ola(k=2, seconds=5))

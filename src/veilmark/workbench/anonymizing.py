@@ -105,7 +105,7 @@ def models_of(study: Study, limits: Limits) -> list[PrivacyModel]:
         if name not in study.sensitive:
             raise OptionError(
                 f"'{name}' is not a sensitive attribute of {study.name}.{did_you_mean(name, study.sensitive)} "
-                "Limits such as l and t are about sensitive attributes."
+                "Limits such as l and t apply to sensitive attributes."
             )
     models: list[PrivacyModel] = [] if limits.k is None else [KAnonymity(limits.k)]
     models += [] if limits.k_map is None else [KMap(limits.k_map)]
@@ -122,7 +122,7 @@ def _l_model(name: str, limit: float, limits: Limits) -> PrivacyModel:
     if limits.l_kind == "entropy":
         return EntropyL(name, limit)
     if limit != int(limit):
-        raise OptionError(f"l must be a whole number of values, not {limit:g}, unless it counts entropy.")
+        raise OptionError(f"l must be a whole number, not {limit:g}. Only entropy l takes fractions.")
     return DistinctL(name, int(limit)) if limits.l_kind == "distinct" else RecursiveL(name, limits.c, int(limit))
 
 
@@ -198,24 +198,26 @@ def _check(study: Study, models: Sequence[PrivacyModel], method: Method, populat
     check_attributes(models, study.sensitive)
     if not study.quasi:
         raise StudyError(
-            f"{study.name} names no quasi-identifier, so there is nothing to generalize. Give one its role."
+            f"{study.name} has no quasi-identifier, so there is nothing to generalize. Give at least one "
+            "column the role quasi."
         )
     compared = [m for m in models if isinstance(m, KMap | DeltaPresence)]
     if compared and population is None:
         raise OptionError(
-            f"'{compared[0]}' is about a population, and none is given. Give one with {param('population')}."
+            f"'{compared[0]}' needs a population, but none is given. Give one with {param('population')}."
         )
     if population is not None and not compared:
         raise OptionError(
-            f"A population is given, but nothing compares with it. Add {param('k_map')} or {param('presence')}, or drop it."
+            f"A population is given, but no condition uses it. Add {param('k_map')} or {param('presence')}, "
+            "or omit the population."
         )
     if isinstance(method, Ola) and method.weights and method.loss in ("dm", "dm_star"):
         raise OptionError(
-            f"Weights of attributes do not count in {method.loss}, which looks at the sizes of classes. Choose another "
-            "loss, such as gcp, or drop them."
+            f"The loss {method.loss} depends on class sizes and ignores weights of attributes. Choose another "
+            "loss, such as gcp, or omit the weights."
         )
     if isinstance(method, Ola) and method.unit == "persons" and study.person is None:
-        raise StudyError(f"Suppression cannot count persons: {study.name} names no person column (person: …).")
+        raise StudyError(f"Suppression cannot count persons: {study.name} has no person column (person: …).")
 
 
 def check_paths(outputs: Sequence[File | None], inputs: Sequence[Any]) -> None:
@@ -226,7 +228,7 @@ def check_paths(outputs: Sequence[File | None], inputs: Sequence[Any]) -> None:
     for i, path in enumerate(paths):
         refuse_inputs(path, inputs)
         if any(os.path.realpath(path) == os.path.realpath(other) for other in paths[:i]):
-            raise OptionError(f"'{path}' is named for two outputs. Name another file for one of them.")
+            raise OptionError(f"'{path}' is used for two outputs. Name another file for one of them.")
 
 
 def follow_distances(study: Study, classes: ClassTable, models: Sequence[PrivacyModel]) -> list[PrivacyModel]:
@@ -247,8 +249,8 @@ def pseudonyms_of(study: Study, key_file: File | None) -> Pseudonyms | None:
     if not columns:
         if key_file is not None:
             raise OptionError(
-                f"A key for pseudonyms is given, but {study.name} has none. Say which direct identifier to keep so: "
-                "{role: direct, keep: pseudonym}."
+                f"A key for pseudonyms is given, but {study.name} has no pseudonyms. Say which direct identifier "
+                "to keep as a pseudonym: {role: direct, keep: pseudonym}."
             )
         return None
     if key_file is not None and Path(key_file).exists():
@@ -298,8 +300,8 @@ def people_classes(engine: Engine, study: Study, population: Any) -> ClassTable:
     people = class_table(other, study, sensitive=False)
     if len(people.tally.wander_group):
         raise DataError(
-            f"Some persons of '{other.label}' have records with different quasi-identifiers, so that it is not known "
-            "where to count them. Keep one record of each person."
+            f"Some persons of '{other.label}' have records with different quasi-identifiers, so their class is "
+            "ambiguous. Keep one record of each person."
         )
     return people
 
@@ -311,13 +313,13 @@ def _hints(study: Study, classes: ClassTable, method: Method) -> list[str]:
         bare = study.spec.attributes[name].hierarchy is None
         if bare and isinstance(method, Ola) and domain.numbers is not None and len(domain) > MANY_NUMBERS:
             hints.append(
-                f"'{name}' has {len(domain):,} different numbers and no hierarchy, so that OLA can only keep or hide "
-                f"them all. Put this under attributes: of {study.name}: {_offer(name, domain.numbers)}"
+                f"'{name}' has {len(domain):,} different numbers and no hierarchy, so OLA can only keep all or "
+                f"replace all by *. Add this to attributes: in {study.name}: {_offer(name, domain.numbers)}"
             )
         elif len(domain) > max(FEW_VALUES, NEARLY_UNIQUE * classes.total_records):
             hints.append(
-                f"'{name}' has {len(domain):,} values in {classes.total_records:,} records, so that it tells most of "
-                "them apart. If it identifies by itself, its role is direct."
+                f"'{name}' has {len(domain):,} values in {classes.total_records:,} records, so most records are "
+                "unique by it. If it identifies persons by itself, give it the role direct."
             )
     return hints
 
@@ -330,9 +332,10 @@ def _too_many(classes: ClassTable, levels: Sequence[Levels], method: Method) -> 
     if size <= LARGEST_LATTICE:
         return []
     return [
-        f"{len(classes.columns)} quasi-identifiers have about 10^{len(str(size)) - 1} generalizations, too many to try all. "
-        f"The search goes down from the top step by step, for {SECONDS:g} seconds at most, and takes the best it finds. "
-        "To keep more of each column, make fewer columns quasi-identifiers."
+        f"{len(classes.columns)} quasi-identifiers have about 10^{len(str(size)) - 1} combinations of "
+        "generalization levels, too many to try all. The search starts at the top, goes down step by step for at "
+        f"most {SECONDS:g} seconds, and takes the best result. To keep more of each column, make fewer columns "
+        "quasi-identifiers."
     ]
 
 
@@ -374,8 +377,8 @@ def measure_release(
     columns are looked at for the records that each makes unique."""
     if columns is not None and written_columns(path) != list(columns):
         raise VeilmarkError(
-            "The written file does not have the columns it should, so it was not published. This should not happen: please "
-            "report it."
+            "The written file does not have the expected columns, so it was not published. This is a bug in "
+            "veilmark. Please report it."
         )
     limits = [_limit(m, classes) for m in models]
     persons, settings = study.person is not None, study.settings
@@ -415,9 +418,9 @@ def warn_of_wanderers(study: Study, published: Tally) -> None:
     wanderers = int((np.unique(published.wander_person, return_counts=True)[1] > 1).sum())
     if wanderers and study.person in study.pseudonyms:
         warnings.warn(
-            f"{wanderers:,} persons have records in several classes, which their pseudonym in '{study.person}' links "
-            "together. Who knows several of these classes may find the person, whatever k is. Drop the pseudonym, or "
-            "give each person one value of each quasi-identifier.",
+            f"{wanderers:,} persons have records in several classes, linked by their pseudonym in "
+            f"'{study.person}'. Anyone who knows several of these classes may identify the person, whatever k is. "
+            "Remove the pseudonym, or give each person one value of each quasi-identifier.",
             VeilmarkWarning,
             stacklevel=4,
         )
