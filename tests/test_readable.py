@@ -142,7 +142,7 @@ SAID = {
     "applied": r"^A recoding applied: k = \d+, in records\.",
     "utility": r"^The release has 300 of the source's 300 records\.",
     "attacked": r"^Attacks on the release: 300 rows in \d+ classes, from 300 persons\.",
-    "compared": r"anatomy +1 \(misses 5\)",
+    "compared": r"anatomy +1 \(you asked for 5\)",
     "released": r"^Release r1: 1 copies, 4 records suppressed\.",
     "traced": r"^Named: ada\.",
 }

@@ -1,4 +1,4 @@
-"""`python -m veilmark` is the command line."""
+"""The command line as a module."""
 
 from veilmark.cli.main import run
 

@@ -121,7 +121,7 @@ def test_a_population_is_linked_by_the_labels(study, people):
     assert linkage.success == pytest.approx((1 / 3 + 1 / 2) / 2)
     assert linkage.control == pytest.approx(1 / 7)
     assert linkage.to_dict()["min_linked"] == 2
-    assert found.notes == ("Not in the release, and so not attacked: 'job'.",)
+    assert found.notes == ("Not attacked, because the release does not have them: 'job'.",)
 
 
 def test_labels_that_mean_nothing_are_told(study, people):

@@ -58,7 +58,7 @@ def test_plan_with_sliders(page, server, shot):
     page.get_by_text("Risk of decoys, most that a group may lose, seed, format").click()
     page.get_by_label("Largest risk").fill("1.2")
     expect(cost.get_by_text("decoy classes are needed")).to_be_visible()
-    expect(cost.get_by_text("or leave it out")).to_be_visible()
+    expect(cost.get_by_text("Widen or omit")).to_be_visible()
     shot("release-refused")
     page.get_by_label("Largest risk").fill("wide")
     expect(cost.get_by_text("The largest risk must be a number")).to_be_visible()

@@ -150,7 +150,7 @@ def test_a_study_without_persons(tmp_path, capsys):
     attributes = {"age": {"role": "quasi"}, "code": {"role": "sensitive"}}
     study = write_study(tmp_path, {"source": "d.csv", "attributes": attributes})
     run(study, "--method", "fslip", "-o", tmp_path / "out", code=2)
-    assert "names no person column. Add a line such as `person: patient_id`" in capsys.readouterr().err
+    assert "has no person column. Add a line such as `person: patient_id`" in capsys.readouterr().err
 
 
 def test_the_source_is_never_overwritten(tmp_path, capsys):

@@ -200,7 +200,7 @@ def test_a_table_where_the_source_is_a_file(tmp_path, capsys):
     words = "'clinic.voters' names a database table (`table:`), but the source of this study is a file"
     assert words in fails(capsys, "measure", study, "--population", "table:clinic.voters")
     for table in (PostgresTable("postgresql://me:sesame@/db", "clinic.voters"), SparkFiles(table="clinic.voters")):
-        with pytest.raises(DataError, match="needs a study whose source is in that database") as caught:
+        with pytest.raises(DataError, match="but the source of this study is a file") as caught:
             Study.open(study).measure(population=table)
         assert words in str(caught.value)
 

@@ -112,9 +112,7 @@ def test_old_spellings_work_and_say_what_is_new(run):
     assert json.loads(old[0])["release"] == json.loads(new[0])["release"]
     err = run("report", "study.yaml", "out.csv", "--release", "out.csv", "-o", "old.html", code=2)
     assert "--release takes the id of a release in the ledger" in err
-    assert "--release is about a release in a ledger" in run(
-        "report", "study.yaml", "--id", "r0", "-o", "r.html", code=2
-    )
+    assert "--release needs a release in a ledger" in run("report", "study.yaml", "--id", "r0", "-o", "r.html", code=2)
 
 
 @pytest.mark.filterwarnings("always::veilmark.errors.VeilmarkWarning")

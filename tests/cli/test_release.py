@@ -157,8 +157,8 @@ def test_a_release_and_its_recipients_in_the_ledger(run, files):
 def test_marks_that_cannot_convict_are_said_beforehand(run):
     weak = [*RELEASE[:-4], "--covers", "0", "--decoys", "1"]
     found = run("release", "study.yaml", *weak, "--dry-run", "--json")
-    assert any("nobody could be named" in note for note in found["notes"])
-    assert "nobody could be named" in " ".join(run("release", "study.yaml", *weak, "--dry-run").split())
+    assert any("Nobody could be named" in note for note in found["notes"])
+    assert "Nobody could be named" in " ".join(run("release", "study.yaml", *weak, "--dry-run").split())
 
 
 BAD = {
@@ -167,20 +167,20 @@ BAD = {
     "a population without a column": (["--population", "short.csv"], "no column 'yob'"),
     "a population without records": (["--population", "empty.csv"], "no records"),
     "values outside the hierarchies": (["--population", "odd.csv"], "With the population's values"),
-    "longer values": (["--population", "long.csv"], "Bring both to one form"),
+    "longer values": (["--population", "long.csv"], "Write both in one format"),
     "an identity column that is not there": (["--identity", "voters"], "Did you mean 'voter'"),
     "an identity column twice": (["--identity", "voter,voter"], "twice"),
     "no identity column": (["--identity", ","], "--identity is missing"),
     "too few candidates": (["--decoys", "500"], "That is enough for"),
-    "no candidates in reach": (["--risk", "1:1.0001"], "Widen --risk"),
+    "no candidates in reach": (["--risk", "1:1.0001"], "Widen or omit --risk"),
     "too many covers": (["--covers", "90"], "At most"),
     "a code too long": (["--covers", "0", "--collusion", "4"], "needs"),
     "both covers and a code": (["--collusion", "2"], "not both"),
     "a recipient twice": (["--recipients", "ada,bob,ada"], "'ada' is named twice"),
     "an empty recipient": (["--recipients", "ada,,bob"], "at least one recipient"),
     "recipients with one file": (["--recipients", "a b,a?b"], "same file"),
-    "terms for a stranger": (["--terms", "strangers.yaml"], "'adda', who is no recipient. Did you mean 'ada'"),
-    "terms of another form": (["--terms", "study.yaml"], "must hold, for each recipient"),
+    "terms for a stranger": (["--terms", "strangers.yaml"], "'adda', who is not a recipient. Did you mean 'ada'"),
+    "terms of another form": (["--terms", "study.yaml"], "for each recipient"),
     "an output that is there": (["-o", "copies"], "exists already"),
     "an output in no folder": (["-o", "no/where"], "there is no folder"),
     "a risk that is no range": (["--risk", "high"], "such as 1.1:1.5"),
@@ -232,7 +232,7 @@ def test_copies_must_not_tell_who_somebody_is():
 @pytest.mark.parametrize("model", [KMap(3), BasicBeta("diagnosis", 2)])
 def test_what_copies_cannot_promise_is_refused(model):
     job = ReleaseRequest(town().population, ("voter",), wide(NAMES, k=3), (model,), Ola(0.2, "dm_star"))
-    with pytest.raises(OptionError, match="cannot be promised"):
+    with pytest.raises(OptionError, match="cannot be guaranteed"):
         run_release(town().study(), job, dry_run=True)
 
 
@@ -243,10 +243,10 @@ def test_relaxed_mondrian_is_refused():
 
 
 def test_a_copy_that_breaks_the_promise_is_not_published(run, files, monkeypatch):
-    from veilmark.workbench import release as releasing
+    from veilmark.mark import copies
 
-    real = releasing.copy_of
-    monkeypatch.setattr(releasing, "copy_of", lambda rows, marks, i, *rest: real(rows, marks, i, *rest).slice(i))
+    real = copies.copy_of
+    monkeypatch.setattr(copies, "copy_of", lambda rows, marks, i, *rest: real(rows, marks, i, *rest).slice(i))
     err = run("release", "study.yaml", *RELEASE, *BOOK, "-o", "broken", code=1)
     assert "does not meet the guarantees" in err
     assert not (files / "broken").exists()
@@ -292,11 +292,11 @@ def test_a_population_without_identity_tells_the_risk(run):
         ),
         (["--decoys", "2", "--population", "people.csv"], "--identity is missing. Give it, or"),
         (["--decoys", "2", "--identity", "voter"], "--population is missing. Give it, or"),
-        (["--identity", "voter"], "--identity names columns of the population, and there is no --population"),
+        (["--identity", "voter"], "--identity names columns of the population, but there is no --population"),
         (["--strategy", "risk"], "--strategy risk needs --population"),
         (
             ["--decoys", "2", "--population", "people.csv", "--identity", "zip"],
-            "zip does not tell persons apart: 6,000 of",
+            "zip does not identify persons: 6,000 of",
         ),
     ],
 )

@@ -62,8 +62,8 @@ def release(run, *more, **given):
 
 def test_advice_that_helps(run):
     two = release(run, "--recipients", "ada,bob", "--covers", "6", "--decoys", "1", "--dry-run")
-    assert "nobody could be named." in two
-    assert "More covers change nothing for so few recipients" in two
+    assert "Nobody could be named." in two
+    assert "More covers do not help with so few recipients" in two
     assert "Ask for --decoys" in release(
         run, "--recipients", "ada", "--decoys", "1", "--dry-run", "--false-accusation", "1e-3"
     )
@@ -83,7 +83,7 @@ def test_what_groups_lose_is_said_and_limited(run):
     assert "Withheld by group" in text
     assert f"{worst:.1%}" in text
     refused = release(run, *asked, "--most-lost", "0.1%", code=2)
-    assert "--most-lost allows 0.1%" in refused
+    assert "--most-lost allows at most 0.1%" in refused
     assert release(run, *asked, "--most-lost", "100%", "--json")["cost"]["most_lost"] == worst
     assert "'much' is not a share" in release(run, *asked, "--most-lost", "much", code=2)
 

@@ -105,7 +105,7 @@ def test_the_source(run):
     assert told["measures"]["records"] == 1_200
     assert told["release"] is told["attacks"] is told["ledger"] is told["scores"] is None
     assert told["notes"] == [
-        "No scores: they need the study's weights of sensitive values; it lacks those of 'diagnosis'."
+        "No scores: the study needs weights for its sensitive values; it has none for 'diagnosis'."
     ]
     roles = {a["name"]: (a["role"], a["hierarchy"], len(a["labels"])) for a in told["study"]["attributes"]}
     assert roles["zip"] == ("quasi", "mask", 6)
@@ -240,7 +240,7 @@ def test_a_folder_of_tables(visits, monkeypatch, capsys):
     assert set(told["attacks"]["attacks"]) == {"qicorr"}
     err = main(["report", "study.yaml", "sliced", "--require", "k=2", "-o", "r.html"])
     assert err == 2
-    assert "--require looks at a release in one file" in capsys.readouterr().err
+    assert "--require needs a release in one file" in capsys.readouterr().err
 
 
 def test_slices_without_quasi_identifiers(visits):
@@ -308,7 +308,7 @@ def test_the_auditors_report_does_not_take_the_place_of_an_open_file(run, case):
     old.write_text("old")
     old.chmod(0o644)
     arguments = ("study.yaml", "--ledger", "ledger.db", "--key", "key", "--auditor", "-o", "old.html")
-    assert "open to other users" in run(*arguments, code=2)
+    assert "Other users can read" in run(*arguments, code=2)
     assert old.read_text() == "old"
     old.chmod(0o600)
     assert main(["report", *arguments]) == 0
@@ -357,7 +357,7 @@ BAD = {
     "a ledger that is not there": (["--ledger", "gone.db"], "gone.db"),
     "a ledger without releases": (["--ledger", "empty.db"], "no published release"),
     "an unknown release": (["--ledger", "ledger.db", "--release", "r0"], "no release 'r0'"),
-    "an id without a ledger": (["--release", "r0"], "--release is about a release in a ledger"),
+    "an id without a ledger": (["--release", "r0"], "--release needs a release in a ledger"),
     "copies without a ledger": (["--copies", "copies"], "--copies is about"),
     "copies that are not there": (["--ledger", "ledger.db", "--copies", "gone"], "no folder 'gone'"),
     "an auditor without a key": (["--ledger", "ledger.db", "--auditor"], "--key"),
@@ -365,8 +365,8 @@ BAD = {
     "another key": (["--ledger", "ledger.db", "--key", "other"], "written with another key"),
     "a lost key": (["--ledger", "ledger.db", "--key", "lost"], "no key file"),
     "an unknown attack": (["anonymous.csv", "--attacks", "bkk"], "Did you mean 'bk'"),
-    "attacks on nothing": (["--attacks", "bk"], "--attacks is about a release"),
-    "a limit of nothing": (["--require", "k=5"], "--require is about a release"),
+    "attacks on nothing": (["--attacks", "bk"], "--attacks needs a release"),
+    "a limit of nothing": (["--require", "k=5"], "--require needs a release"),
     "a limit that is none": (["anonymous.csv", "--require", "k"], "such as k=5"),
     "another table": (["population.csv"], "population.csv"),
 }

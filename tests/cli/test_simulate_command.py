@@ -88,7 +88,7 @@ def test_a_chart(tmp_path):
     ("options", "message"),
     [
         (["--strategy", "blend"], "'blend' is not a way to mix"),
-        (["--collusion", "9"], "1 to 8 members"),
+        (["--collusion", "9"], "from 1 to 8"),
         (["--false-accusation", "0"], "between 0 and 1"),
         (["--deletions", "1"], "must lie between 0 and 1, not 1"),
         (["--chart", "power.txt"], "must end in one of"),

@@ -89,8 +89,11 @@ def test_files_that_are_written(run, case):
         ("measure patients.csv", "This is a table, not a study. Run: veilmark init patients.csv"),
         ("init study.yaml -o x.yaml", "This is a study, not a table. Run: veilmark measure study.yaml"),
         ("init patients.csv -o study.yaml", "Choose another name with -o, or replace it with --force."),
-        ("report study.yaml --auditor -o x.html", "--auditor is about a release in a ledger. Name that with --ledger"),
-        ("report study.yaml --require k=5 -o x.html", "--require is about a release, and none is named."),
+        (
+            "report study.yaml --auditor -o x.html",
+            "--auditor needs a release in a ledger. Name the ledger with --ledger",
+        ),
+        ("report study.yaml --require k=5 -o x.html", "--require needs a release, but none is named."),
         ("trace --ledger none.db --key key --file patients.csv", "Make one with: veilmark release."),
         ("ledger import patients.csv --ledger new.db", "Make one with: veilmark ledger export."),
         ("apply study.yaml none.json -o x.csv", "Name a file that anonymize wrote with --recoding."),

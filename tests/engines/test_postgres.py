@@ -133,7 +133,7 @@ def test_what_has_no_plain_values_is_nested(server, url):
     name = new_table(server, "a int[], b jsonb, c bytea, d int4range, e point, f text")
     with opened(url, name) as table:
         assert table.columns == dict.fromkeys("abcde", "nested") | {"f": "text"}
-    with pytest.raises(DataError, match=r"Column 'b' of '.*' holds lists, records or bytes"):
+    with pytest.raises(DataError, match=r"Column 'b' of '.*' has lists, records or bytes"):
         Study.of(PostgresTable(url, name), {"b": "quasi"}).measure()
 
 
@@ -607,7 +607,7 @@ def test_commands(server, url, tmp_path, monkeypatch, capsys):
 def test_a_table_that_is_named_without_its_prefix(server, url, tmp_path):
     name = new_table(server, "a int", "1")
     study = Study.of(PostgresTable(url, name), {"a": "quasi"})
-    with pytest.raises(DataError, match=f"no file 'special.{name}'. A table .* is named so: table:special.{name}"):
+    with pytest.raises(DataError, match=f"no file 'special.{name}'. For a table .* write table:special.{name}"):
         study.measure(population=f"special.{name}")
     assert study.measure(population=f"table:special.{name}").k == 1
     for other in ("special.csv", str(tmp_path / name)):

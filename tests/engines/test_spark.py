@@ -356,7 +356,7 @@ def test_ola_begins_at_the_lowest_levels_that_fit(session, tmp_path, loss):
     study = study_of(SparkFiles(str(tmp_path / "p.parquet"), most_classes=60))
     with engine_of(study) as engine:
         source = open_source(engine, study)
-        with pytest.warns(VeilmarkWarning, match="OLA begins with"):
+        with pytest.warns(VeilmarkWarning, match="OLA starts at"):
             classes, method = starting_classes(source, study, Ola(0.1, loss))
         found = planned(engine, study, classes, models, method, None)
         with pytest.raises(OptionError, match="the driver holds at most 60"):
@@ -377,7 +377,7 @@ def test_too_many_even_at_the_top(session, tmp_path):
     table = PEOPLE.append_column("note", pa.array([f"n{i}" for i in range(len(PEOPLE))]))
     pq.write_table(table, tmp_path / "p.parquet")
     study = study_of(SparkFiles(str(tmp_path / "p.parquet"), most_classes=60), {**ROLES, "note": {"role": "sensitive"}})
-    with engine_of(study) as engine, pytest.raises(OptionError, match="Even at the top"):
+    with engine_of(study) as engine, pytest.raises(OptionError, match="Even at the highest levels"):
         starting_classes(open_source(engine, study), study, Ola(k=2))
 
 

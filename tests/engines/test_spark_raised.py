@@ -34,7 +34,7 @@ def test_a_large_release_is_a_folder(tmp_path, monkeypatch):
 def test_all_losses_are_those_of_ola_with_these_least_levels(tmp_path):
     pq.write_table(PEOPLE, tmp_path / "p.parquet")
     study = study_of(SparkFiles(str(tmp_path / "p.parquet"), most_classes=60))
-    with pytest.warns(VeilmarkWarning, match="OLA begins with") as said:
+    with pytest.warns(VeilmarkWarning, match="OLA starts at") as said:
         found = study.anonymize(Ola(k=4, suppression=0.1, loss="entropy")).to_dict()
     [warned] = [str(w.message) for w in said if w.category is VeilmarkWarning]
     low = {c: int(n) for c, n in re.findall(r"(\w+) at level (\d+)", warned)}

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from veilmark import Ola, Study
 from veilmark.engines.recoder import Recoder
 from veilmark.engines.writing import write_rows
-from veilmark.study.study import opening as sources
+from veilmark.study import opening as sources
 from veilmark.tables.cells import encode
 from veilmark.tables.domain import Domain
 

@@ -63,5 +63,5 @@ def test_what_was_not_recognized_is_told_in_python_too():
         study = Study.guess(frame)
     notes = [str(note.message) for note in told]
     assert any(note.startswith("No sensitive column was recognized.") for note in notes)
-    assert any("role other), and so published unchanged: q." in note for note in notes)
+    assert any("role other, so they are published unchanged: q." in note for note in notes)
     assert "unique" in study.reasons["q"]

@@ -245,7 +245,7 @@ def test_planning_to_publish_makes_nothing(run, tmp_path, monkeypatch):
     assert (ledger, list(tmp_path.iterdir())) == (None, [])
     made, same = verbs.open_to_publish("l.db", "key", key)
     assert (same, Key.open("key"), made.entries()) == (key, key, [])
-    with pytest.raises(OptionError, match="Another process has made the key file 'key' meanwhile"):
+    with pytest.raises(OptionError, match="Another process created the key file 'key' in the meantime"):
         verbs.open_to_publish("l.db", "key", Key.new())
     (tmp_path / "no").mkdir()
     real = os.access

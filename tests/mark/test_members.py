@@ -84,7 +84,7 @@ def test_why_there_are_too_few_decoys():
     data = town()
     zips = len({p["zip"] for p in data.people})
     told = (
-        rf"identity=\['zip'\] does not tell persons apart: 6,000 of the 6,000 records .* same zip .*\({zips} different"
+        rf"identity=\['zip'\] does not identify persons: 6,000 of the 6,000 records .* share zip .*\({zips} different"
     )
     with pytest.raises(OptionError, match=told):
         release(data.study(), job(data, ("zip",)), dry_run=True)

@@ -40,7 +40,7 @@ def test_what_was_drawn_is_drawn_again(tmp_path, marking):
     found = opened(tmp_path / "honest", **marking)
     assert found.accused == ("ada",)
     assert any("which records were marked" in note for note in found.notes) == ("marks" in marking)
-    assert any("was looked at by itself" in note and "its 5 recipients alone" in note for note in found.notes)
+    assert any("This check used release" in note and "its 5 recipients," in note for note in found.notes)
 
 
 def skewed(secret):
@@ -90,5 +90,5 @@ def test_marks_that_were_chosen_accuse_nobody(tmp_path, monkeypatch, lie, markin
         return secret
 
     monkeypatch.setattr(releasing, "secret_entry", lying)
-    with pytest.raises(DataError, match=f"The {what} that were committed to do not follow"):
+    with pytest.raises(DataError, match=f"The {what} of the commitment do not follow"):
         opened(tmp_path / "lying", seed, **marking)

@@ -248,7 +248,7 @@ def test_populations_on_request(monkeypatch, tmp_path):
 
 
 def test_bad_input_is_named(tmp_path):
-    with pytest.raises(OptionError, match=r"'tlk' is not a paper\. Did you mean 'tkl'"):
+    with pytest.raises(OptionError, match=r"'tlk' is not a paper that can be reproduced\. Did you mean 'tkl'"):
         reproduce("tlk")
     with pytest.raises(OptionError, match="at least one sample"):
         run(samples=0)

@@ -82,7 +82,8 @@ def from_content(content: Any) -> DataModel:
 
 def model(tree: dict[str, Any], *edges: tuple[str, str, float], **more: Any) -> DataModel:
     infers = [{"from": start, "to": to, "value": value} for start, to, value in edges]
-    return from_content({"tree": tree, "infers": infers, **more})
+    content = datamodel._File.model_validate({"tree": tree, "infers": infers, **more})
+    return DataModel._built(content, "The data model")
 
 
 class TestTable1c:
@@ -337,7 +338,7 @@ class TestErrors:
             ([{"from": "A", "to": "Disease", "value": 1}] * 2, "from 'A' to 'Disease' occurs twice"),
             ([{"from": "A", "to": "Other", "value": 1}], "names 'Other', but 2 concepts have this name"),
             ([{"form": "A", "to": "Disease", "value": 1}], r"infers\.0\.form: unknown key .* Did you mean 'from'\?"),
-            ({"A": "Disease"}, "^The data model: infers: .* valid list"),
+            ({"A": "Disease"}, "infers: .* valid list"),
         ],
     )
     def test_the_inferences(self, infers: Any, words: str) -> None:

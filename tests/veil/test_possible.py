@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from veilmark import Alpha, DistinctL, EntropyL, KMap, Mondrian, Ola, OptionError, RecursiveL, Study, VeilmarkWarning
-from veilmark.workbench import anonymize as anonymizing
+from veilmark.veil import planning
 
 TABLE = pa.table({"id": [1, 1, 2, 3, 4, 5], "a": list("xxxyyy"), "ill": ["u", "u", "v", "w", "u", None]})
 ROLES = {"a": "quasi", "ill": "sensitive"}
@@ -55,10 +55,11 @@ def test_everything_may_be_suppressed_and_something_is_published(loss):
 
 
 def test_many_quasi_identifiers_get_a_warning(monkeypatch):
-    monkeypatch.setattr(anonymizing, "LARGEST_LATTICE", 3)
+    monkeypatch.setattr(planning, "LARGEST_LATTICE", 3)
     study = Study.of(TABLE, {"a": "quasi", "ill": "quasi"})
     with pytest.warns(
-        VeilmarkWarning, match=r"2 quasi-identifiers have about 10\^0 generalizations, too many.*60 seconds"
+        VeilmarkWarning,
+        match=r"2 quasi-identifiers have about 10\^0 combinations of generalization levels, too many.*60 seconds",
     ):
         study.anonymize(Ola(k=2))
     study.anonymize(Ola(k=2, seconds=5))

@@ -127,7 +127,7 @@ def test_methods_of_persons():
         ({"method": "mondrian", "suppress": 0.1}, "'suppress' does not belong to Mondrian"),
         ({"k": None}, "Say what the release must meet"),
         ({"k_map": 3}, "Choose its table"),
-        ({"population": "people.csv"}, "nothing compares with it"),
+        ({"population": "people.csv"}, "no condition uses it"),
         ({"method": "fslip"}, "which column tells persons apart"),
         ({"l": {"age": 2}}, "'age' is not a sensitive attribute"),
         ({"t": {"illness": 7}}, "must be a number from 0 to 1"),
@@ -256,7 +256,7 @@ def test_nodes_that_are_not_there(analyst, made, levels, status, words):
 
 def test_a_node_that_leaves_out_too_much(analyst, made):
     page = analyst.get("/studies/people/anonymize/node?levels=0,0").text
-    assert "Nothing would be left" in page
+    assert "All records would be suppressed" in page
     assert "Use this one" not in page
 
 

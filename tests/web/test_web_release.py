@@ -182,7 +182,7 @@ def test_a_refusal_in_plain_words(custodian):
     assert done["state"] == "failed"
     assert "decoy classes are needed" in done["error"]
     assert "--" not in done["error"]
-    assert "Widen “Risk of decoys”" in custodian.get(f"{URL}/plan", params={"job": job["id"]}).text
+    assert "Widen or omit “Risk of decoys”" in custodian.get(f"{URL}/plan", params={"job": job["id"]}).text
 
 
 def test_advice_names_the_fields(custodian, workspace):

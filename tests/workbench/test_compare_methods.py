@@ -98,7 +98,7 @@ def test_a_method_that_cannot_is_told_of_and_the_others_run() -> None:
 
 
 def test_where_no_method_can_it_is_an_error() -> None:
-    with pytest.raises(OptionError, match=r"No method can do what is asked\. ola: .*onemany: "):
+    with pytest.raises(OptionError, match=r"No method can meet these requirements\. ola: .*onemany: "):
         compare_methods(hospital(50), ["ola", "onemany"], CompareRequest(3, 60))
 
 

@@ -113,7 +113,7 @@ def _asked(column: str, kind: str, numeric: bool) -> str:
 
 def _below_zero(name: str, value: str, numeric: bool) -> str:
     """Whether a value is a negative number; among texts, also whether it begins like one, such as -5 to 0."""
-    return f"{value} < 0" if numeric else f"regexp_matches({name}, '^\\s*-\\s*[0-9.]')"
+    return f"{value} < 0" if numeric else f"regexp_matches(CAST({name} AS VARCHAR), '^\\s*-\\s*[0-9.]')"
 
 
 def _with_neighbours(table: DuckTable, column: str, found: Candidates) -> Candidates:

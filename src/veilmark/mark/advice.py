@@ -38,7 +38,7 @@ def notes_of(ground: Ground, marks: Marks, files: Mapping[str, str], told: Scope
     renamed = [f"'{name}': {Path(file).name}" for name, file in files.items() if Path(file).stem != name]
     if renamed:
         notes.append(
-            f"Some names are not fit for files, so that their copies are called otherwise: {', '.join(renamed)}."
+            f"Some recipients' names cannot be file names. Their copies have other names: {', '.join(renamed)}."
         )
     return tuple(map(Message, notes))
 
@@ -51,9 +51,9 @@ def _given_up(ground: Ground, marks: Marks) -> Iterator[str]:
     why = (
         "Decoys are drawn from their classes, which look like all others."
         if marks.marking.risk is None
-        else "Their classes link to so few persons that decoys could not be riskier."
+        else "Their classes link to so few persons that no decoy could have a higher risk."
     )
-    yield f"{ground.spared:,} more records ({share:.1%}) are suppressed for the sake of decoys. {why}"
+    yield f"{ground.spared:,} more records ({share:.1%}) are suppressed to make decoys possible. {why}"
 
 
 def _shorter(marks: Marks) -> Iterator[str]:
@@ -65,9 +65,9 @@ def _shorter(marks: Marks) -> Iterator[str]:
         and marking.collusion < min(COLLUSION, len(marking.recipients))
     ):
         yield (
-            f"The release has too few classes for a code that finds one of {COLLUSION} who collude. The code finds a "
-            f"recipient who leaks alone. For more, use {param('marks', 'both')} or release a table with more classes (a "
-            "smaller k, more suppression)."
+            f"The release has too few classes for a code that finds one of {COLLUSION} colluding recipients. The "
+            f"code finds a recipient who leaks alone. For more, use {param('marks', 'both')} or release a table "
+            "with more classes (a smaller k, more suppression)."
         )
 
 
@@ -77,13 +77,14 @@ def _conspicuous(marks: Marks, told: Scope | None) -> Iterator[str]:
     if best is None or not is_told(best):
         return
     remedy = (
-        f"Leave out {param('risk')}: decoys then blend in."
+        f"Omit {param('risk')}; the decoys then look like other classes."
         if marks.marking.risk is not None
         else "Use a larger population, or a table with more classes (a smaller k, more suppression)."
     )
     yield (
-        f"Decoys can be told from real classes by what one copy shows: a classifier reaches an AUC of {best.auc:.2f} "
-        f"({GOAL:g} or less is good, 0.5 is guessing). {remedy} Tracing leaked files does not rest on hidden decoys."
+        f"One copy alone reveals which classes are decoys: a classifier reaches an AUC of {best.auc:.2f} "
+        f"({GOAL:g} or less is good, 0.5 is guessing). {remedy} Leaked files can be traced even if decoys are not "
+        "hidden."
     )
 
 
@@ -104,13 +105,14 @@ def _without_code(marks: Marks) -> Iterator[str]:
     best = _best(marks, marking.decoys, marking.covers)
     if best > marking.false_accusation:
         yield (
-            f"Even a whole leaked copy would have a probability of {probability(best)} to point to an innocent recipient, "
-            f"more than the {marking.false_accusation:g} asked for, so that nobody could be named. {_remedy(marks)}"
+            "Even a complete leaked copy would point to an innocent recipient with a probability of "
+            f"{probability(best)}, above your limit of {marking.false_accusation:g}. Nobody could be named. "
+            f"{_remedy(marks)}"
         )
     if marking.covers and len(marking.recipients) > 2:
         yield (
-            "Classes kept for one recipient alone convict as long as one recipient leaks by itself. Where several might "
-            f"act together, use {param('collusion')}."
+            "Classes kept for one recipient are evidence only if one recipient leaks alone. If several might act "
+            f"together, use {param('collusion')}."
         )
 
 
@@ -135,10 +137,11 @@ def _remedy(marks: Marks) -> str:
     without = f" without {param('covers')}" if marking.covers else ""
     coalitions = [c for c in (2, 1) if c <= names and release_length(names, c, limit).length <= room]
     ways += [f"{param('collusion', c)}{without}" for c in coalitions[:1]]
-    useless = " (More covers change nothing for so few recipients.)" if names <= 2 and marking.covers else ""
+    useless = " (More covers do not help with so few recipients.)" if names <= 2 and marking.covers else ""
     if ways:
         return f"Ask for {', or '.join(ways)}.{useless}"
     return (
-        "More decoys or covers would not help, as there are too few candidates and classes. Use a larger population, "
-        f"release more classes (a smaller k, more suppression), or raise {param('false_accusation')}.{useless}"
+        "More decoys or covers would not help: there are too few candidates and classes. Use a larger "
+        "population, release more classes (a smaller k, more suppression), or raise "
+        f"{param('false_accusation')}.{useless}"
     )

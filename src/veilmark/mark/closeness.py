@@ -53,8 +53,9 @@ def tightened(models: Sequence[PrivacyModel], far: TooFarError) -> list[PrivacyM
             t = model.t - max(far.beyond[model.attribute], STEP * model.t)
             if t < TOLERANCE:
                 raise OptionError(
-                    f"Copies cannot keep t for '{model.attribute}': they lack classes and hold decoys, and so differ from "
-                    f"the release by more than that. Raise {param('t')}, or ask for fewer covers or decoys."
+                    f"The copies cannot meet t for '{model.attribute}': they lack some classes and have decoys, "
+                    f"so they differ too much from the release. Raise {param('t')}, or ask for fewer covers or "
+                    "decoys."
                 )
             model = replace(model, t=t)
         found.append(model)

@@ -324,12 +324,13 @@ def check_identity(population: Table, identity: Sequence[str]) -> None:
     """The columns that say who somebody is."""
     if not identity:
         raise OptionError(
-            f"Say which columns of the population tell who somebody is: {param('identity', ['name', 'birthday'])}."
+            f"Name the columns that identify a person in the population: {param('identity', ['name', 'birthday'])}."
         )
     for i, name in enumerate(identity):
         if name not in population.columns:
             raise OptionError(
-                f"'{population.label}' has no column '{name}' to tell persons by.{did_you_mean(name, population.columns)}"
+                f"'{population.label}' has no column '{name}' to identify "
+                f"persons.{did_you_mean(name, population.columns)}"
             )
         if name in identity[:i]:
             raise OptionError(f"{param('identity')} names '{name}' twice. Name each column once.")
@@ -339,13 +340,13 @@ def check_hidden(study: Study, source: Table, identity: Sequence[str]) -> None:
     """No copy may tell who somebody is, by an identity column or by a pseudonym."""
     if study.pseudonyms:
         raise StudyError(
-            f"{study.name} keeps '{study.pseudonyms[0]}' as a pseudonym, which copies cannot have: decoys would be told by "
-            "theirs. Drop `keep: pseudonym`."
+            f"{study.name} keeps '{study.pseudonyms[0]}' as a pseudonym, but pseudonyms would reveal the decoys "
+            "in the copies. Remove `keep: pseudonym`."
         )
     shown = [c for c in identity if c in published_columns(study, source) and c not in study.quasi]
     if shown:
         raise StudyError(
-            f"The copies would show '{shown[0]}', which tells who somebody is. Give it the role direct in {study.name}."
+            f"The copies would contain '{shown[0]}', which identifies persons. Give it the role direct in {study.name}."
         )
 
 
@@ -367,7 +368,7 @@ def union_levels(study: Study, classes: ClassTable, domains: Sequence[Domain]) -
         )
         if not same:
             raise DataError(
-                f"Beside the population's values of '{name}' (longer ones, perhaps) the source's get other labels than by "
-                "themselves. Bring both to one form."
+                f"The values of '{name}' in the source get other labels together with those of the population, "
+                "which may be longer. Write both in one format."
             )
     return levels

@@ -39,11 +39,11 @@ class Recognized:
         said = f"{self.found:,} of the source's {self.persons:,} persons were found in the population by {by}{other}."
         if self.few:
             return (
-                f"Only {said} Check that both write {by} alike, and that the population has everybody: the risks "
-                "that are told, and the decoys, rest on it."
+                f"Only {said} Check that both write {by} in the same way, and that the population has everybody. "
+                "The risks and the decoys depend on it."
             )
         if 2 * self.differ > self.found:
-            return f"{said} Check that {by} means the same persons in both."
+            return f"{said} Check that {by} identifies the same persons in both."
         return said
 
 
@@ -72,9 +72,9 @@ def check_telling(population: Table, identity: Sequence[str]) -> None:
         return
     by = _listed(identity)
     raise OptionError(
-        f"{param('identity', list(identity))} does not tell persons apart: {alike:,} of the {persons:,} records of "
-        f"'{population.label}' have the same {by} as another record, or none ({_values(population, identity):,} different "
-        "values). Name columns that do, such as a voter's number, or a name and a birthday."
+        f"{param('identity', list(identity))} does not identify persons: {alike:,} of the {persons:,} records of "
+        f"'{population.label}' share {by} with another record, or lack it ({_values(population, identity):,} "
+        "different values). Name columns that do, such as a voter's number, or a name and a birthday."
     )
 
 
@@ -94,8 +94,8 @@ def why_few(ground: Ground, k: int) -> str:
     lost = int(found.sum() - ground.linked.candidates(k).sum())
     if 2 * lost > found.sum():
         return (
-            f"{lost:,} more classes link to few enough persons, but these are in the source, or may be: use a population "
-            "that is larger than the source, or allow more suppression."
+            f"{lost:,} more classes link to few enough persons, but these persons are in the source, or may be. "
+            "Use a population that is larger than the source, or allow more suppression."
         )
     return ""
 

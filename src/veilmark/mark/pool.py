@@ -37,7 +37,7 @@ RAISED = 0.01
 UNUSUAL = 0.1
 """This share of the released classes has the rarest labels; decoys from unreleased classes are as usual as the others."""
 LEFT = 3
-"""Each label of a class that is given up is in so many classes that are left."""
+"""Each label of a class that is given up is in so many classes that are left; in one, where decoys would be too few."""
 LIKE = 25
 """A decoy class is as large as one of so many released classes, whose labels are about as common."""
 
@@ -150,7 +150,9 @@ def given_up(
     """
     if marking.risk is not None:
         return _risky_classes(_guessed(linked, bool(may_go.any())), marking, allowance)
-    return _keeping_labels(linked, _like_the_others(linked, marking, chance, may_go))
+    chosen = _like_the_others(linked, marking, chance, may_go)
+    shown = _keeping_labels(linked, chosen, LEFT)
+    return shown if len(shown) >= marking.decoys * len(marking.recipients) else _keeping_labels(linked, chosen, 1)
 
 
 def _risky_classes(linked: Linked, marking: CopyMarking, allowance: int) -> np.ndarray:
@@ -187,13 +189,13 @@ def _like_the_others(linked: Linked, marking: CopyMarking, chance: np.ndarray, m
     return chosen[: len(chosen) // 2 * 2]
 
 
-def _keeping_labels(linked: Linked, chosen: np.ndarray) -> np.ndarray:
-    """The pairs of which each label is in several classes that are left: a label of decoys alone would tell them at once,
+def _keeping_labels(linked: Linked, chosen: np.ndarray, least: int) -> np.ndarray:
+    """The pairs of which each label is in at least so many classes that are left: a label of decoys alone would tell them at once,
     and a recipient may lack a class or two, the covers, of those that are left."""
     left = linked.without(chosen).published > 0
     known = np.ones(len(chosen), dtype=bool)
     for code in () if linked.local else linked.told_codes:
-        known &= np.bincount(code[left], minlength=int(code.max(initial=0)) + 1)[code[chosen]] >= LEFT
+        known &= np.bincount(code[left], minlength=int(code.max(initial=0)) + 1)[code[chosen]] >= least
     return chosen[np.repeat(known.reshape(-1, 2).all(axis=1), 2)]
 
 

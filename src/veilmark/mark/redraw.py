@@ -22,12 +22,12 @@ from veilmark.mark.rowmarks import row_draw
 from veilmark.trace.evidence import Marked
 
 BELIEVED = (
-    "WARNING: the commitment lacks the keys of its marks, as those of earlier versions do. Whether the marks were "
-    "drawn at random cannot be checked: the custodian must be believed."
+    "WARNING: the commitment was made by an earlier version and lacks the keys of its marks. You cannot check "
+    "whether the marks were drawn at random, and must trust the custodian."
 )
 SINGLE = (
-    "Who has which of the marked records was computed again, and not which records were marked: for that, the table itself "
-    "is needed."
+    "This check computed again who has which of the marked records. It did not check which records were marked, "
+    "because that needs the table itself."
 )
 
 
@@ -44,8 +44,9 @@ def check_draw(secret: Mapping[str, Any], public: Mapping[str, Any]) -> list[str
     ):
         if not right:
             raise DataError(
-                f"The {what} that were committed to do not follow from the key that was committed to. They were not drawn "
-                f"as veilmark {public['parameters'].get('version')} does it, and nobody can be accused by them."
+                f"The {what} of the commitment do not follow from its key. Veilmark "
+                f"{public['parameters'].get('version')} did not draw them, and they cannot be used to accuse "
+                "anybody."
             )
     return [] if marked.rows is None else [SINGLE]
 

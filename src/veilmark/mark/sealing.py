@@ -23,8 +23,8 @@ from veilmark.trace.sealed import Values, seal_pool
 from veilmark.trace.shown import RENEWED, next_epoch
 
 CROWDED = (
-    "Too few classes are left that held no decoys in earlier releases of this ledger, so that some are used again. Claims "
-    "about these classes may come from several copies, so they do not count. Leaked files are traced as before."
+    "Too few classes are left without decoys in earlier releases of this ledger, so some are used again. Claims "
+    "about these classes may come from several copies, so they do not count. Leaked files can still be traced."
 )
 
 
@@ -51,9 +51,9 @@ class Pool:
             yield RENEWED
         if self.again is not None and self.again.digests != digests:
             yield (
-                f"Release {self.again.id} has the same decoy classes: it was made with the same seed, for the same "
-                "recipients, from the same classes, and its copies differ in other values or in their format. Claims cannot "
-                "tell the two apart. Use another seed, or none, for new data."
+                f"Release {self.again.id} has the same decoy classes: it has the same seed, recipients and "
+                "classes, but its copies differ in other values or in their format. Claims cannot distinguish "
+                "the two releases. Use another seed, or none, for new data."
             )
 
 

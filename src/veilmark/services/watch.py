@@ -97,10 +97,10 @@ def watch(
     """
     place = Path(os.path.abspath(folder))
     if poll <= 0:
-        raise OptionError(f"The seconds between two looks must be above 0, not {poll:g}.")
+        raise OptionError(f"The seconds between two checks must be above 0, not {poll:g}.")
     hook = None if webhook is None else Webhook(webhook)
     if not place.is_dir():
-        raise OptionError(f"There is no folder '{folder}' to watch. Make it first.")
+        raise OptionError(f"There is no folder '{folder}' to watch. Create it first.")
     examiner = Examiner(ledger, key, false_accusation)
     written = Path(log) if log is not None else place.with_name(f"{place.name}.watch.jsonl")
     memory = Memory.open(written.with_suffix(".state.json"))

@@ -68,7 +68,7 @@ def fold_persons(engine: Engine, study: Study) -> PersonTable:
 def fold_table(table: Table, study: Study) -> PersonTable:
     """The study's source, which is open already, one row a person."""
     if study.person is None:
-        raise StudyError(f"{study.name} names no person column. Add a line such as `person: patient_id`.")
+        raise StudyError(f"{study.name} has no person column. Add a line such as `person: patient_id`.")
     folding = study.folding
     if folding.date is not None:
         check_columns(table, [folding.date], study.name)
@@ -101,7 +101,7 @@ def _check_place(own: Any, other: Any) -> None:
     if elsewhere or (isinstance(other, SparkFiles) and not (isinstance(own, SparkFiles) or is_spark_frame(own))):
         raise DataError(only_files(str(other)))
     if isinstance(own, PostgresTable) and isinstance(other, str) and _looks_like_table(other):
-        raise DataError(f"There is no file '{other}'. A table of the database is named so: table:{other}.")
+        raise DataError(f"There is no file '{other}'. For a table of the database, write table:{other}.")
 
 
 def _looks_like_table(name: str) -> bool:
@@ -118,8 +118,8 @@ def check_columns(table: Table, needed: Sequence[str], why: str, advice: str = S
     lacking = [name for name in needed if name not in table.columns]
     if lacking and len(lacking) == len(needed) > 1:
         raise DataError(
-            f"'{table.label}' has none of the columns that {why} names, such as '{lacking[0]}'. Its first line must hold "
-            "the column names; perhaps it holds data, or this is another table."
+            f"'{table.label}' has none of the columns that {why} names, such as '{lacking[0]}'. Check that this "
+            "is the right table and that its first line has the column names."
         )
     if lacking:
         raise DataError(
@@ -129,8 +129,8 @@ def check_columns(table: Table, needed: Sequence[str], why: str, advice: str = S
     nested = [name for name in needed if table.columns[name] == "nested"]
     if nested:
         raise DataError(
-            f"Column '{nested[0]}' of '{table.label}' holds lists, records or bytes. Veilmark compares plain values: "
-            "flatten the column, or do not name it in the study; then it is not published."
+            f"Column '{nested[0]}' of '{table.label}' has lists, records or bytes, but veilmark compares only "
+            "plain values. Flatten the column, or remove it from the study; then it is not published."
         )
 
 
@@ -139,8 +139,8 @@ def class_table(table: Table, study: Study, sensitive: bool = True) -> ClassTabl
     who = study.person
     if who and (lacking := table.missing(who)):
         raise DataError(
-            f"The person column '{who}' of '{table.label}' is empty in {lacking:,} records, so it is not known whose "
-            "they are. Fill it in, remove those records, or drop `person` from the study."
+            f"The person column '{who}' of '{table.label}' is empty in {lacking:,} records, so their person is "
+            "unknown. Fill it in, remove those records, or remove `person` from the study."
         )
     classes = ClassTable.build(table, study.quasi, study.sensitive if sensitive else (), who)
     if not classes.total_records:
@@ -162,9 +162,9 @@ def source_classes(table: Table, study: Study) -> ClassTable:
         tuple(study.sensitive),
         repr(study.missing),
     )
-    if study.kept.get("key") != key:
-        study.kept.update(key=key, classes=class_table(table, study))
-    classes: ClassTable = study.kept["classes"]
+    if study._kept.get("key") != key:
+        study._kept.update(key=key, classes=class_table(table, study))
+    classes: ClassTable = study._kept["classes"]
     return classes
 
 

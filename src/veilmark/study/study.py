@@ -69,7 +69,7 @@ class Study(Readable):
     settings: Settings = field(default_factory=Settings)
     reasons: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Of a guessed study: why each column has its role."""
-    kept: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    _kept: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
     """What was read of the source, for the next verb."""
 
     @classmethod

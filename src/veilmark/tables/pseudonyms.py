@@ -66,6 +66,8 @@ def write_key(path: Path, key: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
     except (FileNotFoundError, NotADirectoryError):
-        raise OptionError(f"The key file '{path}' cannot be written: there is no such folder. Make it first.") from None
+        raise OptionError(
+            f"The key file '{path}' cannot be written: there is no such folder. Create it first."
+        ) from None
     except OSError as error:
         raise OutputError(f"The key file '{path}' cannot be written: {error.strerror}.") from None

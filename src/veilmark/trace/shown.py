@@ -14,8 +14,8 @@ from veilmark.trace.evidence import Marked
 SHOWN = "shown"
 
 RENEWED = (
-    "Covers were shown since they were last drawn (a commitment was opened, or the marks behind a trace were written out). "
-    "This release has new ones."
+    "The covers of earlier releases were disclosed (a commitment was opened, or the marks of a trace were "
+    "written). This release has new covers."
 )
 
 
@@ -48,8 +48,8 @@ def same_covers(named: Iterable[str], every: Iterable[Marked]) -> list[str]:
             if len(ids) > 1:
                 listed = f"{', '.join(ids[:-1])} and {ids[-1]}"
                 notes.append(
-                    f"The copies of {name} in releases {listed} have the same covers. What covers say is about {name}, and "
-                    "not about which of these copies it was."
+                    f"The copies of {name} in releases {listed} have the same covers. The covers point to {name}, "
+                    "but not to one of these copies."
                 )
     return notes
 
@@ -64,9 +64,9 @@ def shown_before(releases: Iterable[Release], marked: Iterable[Marked], looked_i
                 key = keys[release.id]
                 since[key] = min(since.get(key, entry.time), entry.time)
     return [
-        f"The covers of release {of} were shown on {since[keys[of]]} (a commitment was opened, or marks were written out). "
-        "Whoever saw them could have built a file that points to any recipient: what covers say holds for a file that "
-        "surfaced before."
+        f"The covers of release {of} were disclosed on {since[keys[of]]} (a commitment was opened, or marks were "
+        "written). Anyone who saw them could build a file that points to any recipient. Covers are evidence only "
+        "for files that surfaced before."
         for of in looked_into
         if keys.get(of, "") in since
     ]

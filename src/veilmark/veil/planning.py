@@ -79,8 +79,8 @@ def people_classes(engine: Engine, study: Study, population: Any) -> ClassTable:
     people = class_table(other, study, sensitive=False)
     if len(people.tally.wander_group):
         raise DataError(
-            f"Some persons of '{other.label}' have records with different quasi-identifiers, so that it is not known "
-            "where to count them. Keep one record of each person."
+            f"Some persons of '{other.label}' have records with different quasi-identifiers, so their class is "
+            "ambiguous. Keep one record of each person."
         )
     return people
 
@@ -92,13 +92,13 @@ def _hints(study: Study, classes: ClassTable, method: Method) -> list[str]:
         bare = study.spec.attributes[name].hierarchy is None
         if bare and isinstance(method, Ola) and domain.numbers is not None and len(domain) > MANY_NUMBERS:
             hints.append(
-                f"'{name}' has {len(domain):,} different numbers and no hierarchy, so that OLA can only keep or hide "
-                f"them all. Put this under attributes: of {study.name}: {_offer(name, domain.numbers)}"
+                f"'{name}' has {len(domain):,} different numbers and no hierarchy, so OLA can only keep all or "
+                f"replace all by *. Add this to attributes: in {study.name}: {_offer(name, domain.numbers)}"
             )
         elif len(domain) > max(FEW_VALUES, NEARLY_UNIQUE * classes.total_records):
             hints.append(
-                f"'{name}' has {len(domain):,} values in {classes.total_records:,} records, so that it tells most of "
-                "them apart. If it identifies by itself, its role is direct."
+                f"'{name}' has {len(domain):,} values in {classes.total_records:,} records, so most records are "
+                "unique by it. If it identifies persons by itself, give it the role direct."
             )
     return hints
 
@@ -111,9 +111,10 @@ def _too_many(classes: ClassTable, levels: Sequence[Levels], method: Method) -> 
     if size <= LARGEST_LATTICE:
         return []
     return [
-        f"{len(classes.columns)} quasi-identifiers have about 10^{len(str(size)) - 1} generalizations, too many to try all. "
-        f"The search goes down from the top step by step, for {SECONDS:g} seconds at most, and takes the best it finds. "
-        "To keep more of each column, make fewer columns quasi-identifiers."
+        f"{len(classes.columns)} quasi-identifiers have about 10^{len(str(size)) - 1} combinations of "
+        "generalization levels, too many to try all. The search starts at the top, goes down step by step for at "
+        f"most {SECONDS:g} seconds, and takes the best result. To keep more of each column, make fewer columns "
+        "quasi-identifiers."
     ]
 
 

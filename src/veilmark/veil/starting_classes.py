@@ -66,8 +66,8 @@ def _raised(table: Any, study: Study, method: Ola) -> tuple[ClassTable, Ola]:
     node, about = lowest_node(frame, names, study.sensitive, bounds, table.engine.most_classes)
     shown = ", ".join(f"{name} at level {level}" for name, level in zip(names, node, strict=True) if level)
     warnings.warn(
-        f"'{table.label}' has more classes than the driver may hold ({table.engine.most_classes:,}, most_classes in the "
-        f"study), so that OLA begins with {shown}: about {about:,} classes. Lower levels were not tried.",
+        f"'{table.label}' has more classes than the driver's limit ({table.engine.most_classes:,}, most_classes "
+        f"in the study). So OLA starts at {shown}, with about {about:,} classes. Lower levels were not tried.",
         VeilmarkWarning,
         stacklevel=5,
     )
@@ -88,8 +88,9 @@ def lowest_node(
         above = [(*node[:i], level + 1, *node[i + 1 :]) for i, level in enumerate(node) if level < bounds.high[i]]
         if not above:
             raise TooManyClassesError(
-                f"Even at the top there are about {about:,} combinations of {', '.join([*names, *sensitive])}, and the "
-                f"driver holds {most:,} at most. Take fewer sensitive attributes, or raise most_classes in the study."
+                f"Even at the highest levels there are about {about:,} combinations of "
+                f"{', '.join([*names, *sensitive])}, but the driver holds at most {most:,}. Use fewer sensitive "
+                "attributes, or raise most_classes in the study."
             )
         counts = frame.estimate(above, sensitive)
         fitting = [n for n in counts if n <= most]

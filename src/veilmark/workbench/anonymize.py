@@ -86,7 +86,7 @@ def models_of(study: Study, limits: Limits) -> list[PrivacyModel]:
         if name not in study.sensitive:
             raise OptionError(
                 f"'{name}' is not a sensitive attribute of {study.name}.{did_you_mean(name, study.sensitive)} "
-                "Limits such as l and t are about sensitive attributes."
+                "Limits such as l and t apply to sensitive attributes."
             )
     models: list[PrivacyModel] = [] if limits.k is None else [KAnonymity(limits.k)]
     models += [] if limits.k_map is None else [KMap(limits.k_map)]
@@ -103,7 +103,7 @@ def _l_model(name: str, limit: float, limits: Limits) -> PrivacyModel:
     if limits.l_kind == "entropy":
         return EntropyL(name, limit)
     if limit != int(limit):
-        raise OptionError(f"l must be a whole number of values, not {limit:g}, unless it counts entropy.")
+        raise OptionError(f"l must be a whole number, not {limit:g}. Only entropy l takes fractions.")
     return DistinctL(name, int(limit)) if limits.l_kind == "distinct" else RecursiveL(name, limits.c, int(limit))
 
 
@@ -179,24 +179,26 @@ def _check(study: Study, models: Sequence[PrivacyModel], method: Method, populat
     check_attributes(models, study.sensitive)
     if not study.quasi:
         raise StudyError(
-            f"{study.name} names no quasi-identifier, so there is nothing to generalize. Give one its role."
+            f"{study.name} has no quasi-identifier, so there is nothing to generalize. Give at least one "
+            "column the role quasi."
         )
     compared = [m for m in models if isinstance(m, KMap | DeltaPresence)]
     if compared and population is None:
         raise OptionError(
-            f"'{compared[0]}' is about a population, and none is given. Give one with {param('population')}."
+            f"'{compared[0]}' needs a population, but none is given. Give one with {param('population')}."
         )
     if population is not None and not compared:
         raise OptionError(
-            f"A population is given, but nothing compares with it. Add {param('k_map')} or {param('presence')}, or drop it."
+            f"A population is given, but no condition uses it. Add {param('k_map')} or {param('presence')}, "
+            "or omit the population."
         )
     if isinstance(method, Ola) and method.weights and method.loss in ("dm", "dm_star"):
         raise OptionError(
-            f"Weights of attributes do not count in {method.loss}, which looks at the sizes of classes. Choose another "
-            "loss, such as gcp, or drop them."
+            f"The loss {method.loss} depends on class sizes and ignores weights of attributes. Choose another "
+            "loss, such as gcp, or omit the weights."
         )
     if isinstance(method, Ola) and method.unit == "persons" and study.person is None:
-        raise StudyError(f"Suppression cannot count persons: {study.name} names no person column (person: …).")
+        raise StudyError(f"Suppression cannot count persons: {study.name} has no person column (person: …).")
 
 
 def check_paths(outputs: Sequence[File | None], inputs: Sequence[Any]) -> None:
@@ -207,7 +209,7 @@ def check_paths(outputs: Sequence[File | None], inputs: Sequence[Any]) -> None:
     for i, path in enumerate(paths):
         refuse_inputs(path, inputs)
         if any(os.path.realpath(path) == os.path.realpath(other) for other in paths[:i]):
-            raise OptionError(f"'{path}' is named for two outputs. Name another file for one of them.")
+            raise OptionError(f"'{path}' is used for two outputs. Name another file for one of them.")
 
 
 def pseudonyms_of(study: Study, key_file: File | None) -> Pseudonyms | None:
@@ -216,8 +218,8 @@ def pseudonyms_of(study: Study, key_file: File | None) -> Pseudonyms | None:
     if not columns:
         if key_file is not None:
             raise OptionError(
-                f"A key for pseudonyms is given, but {study.name} has none. Say which direct identifier to keep so: "
-                "{role: direct, keep: pseudonym}."
+                f"A key for pseudonyms is given, but {study.name} has no pseudonyms. Say which direct identifier "
+                "to keep as a pseudonym: {role: direct, keep: pseudonym}."
             )
         return None
     if key_file is not None and Path(key_file).exists():
@@ -258,8 +260,8 @@ def measure_release(
     columns are looked at for the records that each makes unique."""
     if columns is not None and written_columns(path) != list(columns):
         raise VeilmarkError(
-            "The written file does not have the columns it should, so it was not published. This should not happen: please "
-            "report it."
+            "The written file does not have the expected columns, so it was not published. This is a bug in "
+            "veilmark. Please report it."
         )
     limits = [_limit(m, classes) for m in models]
     persons, settings = study.person is not None, study.settings
@@ -299,9 +301,9 @@ def warn_of_wanderers(study: Study, published: Tally) -> None:
     wanderers = int((np.unique(published.wander_person, return_counts=True)[1] > 1).sum())
     if wanderers and study.person in study.pseudonyms:
         warnings.warn(
-            f"{wanderers:,} persons have records in several classes, which their pseudonym in '{study.person}' links "
-            "together. Who knows several of these classes may find the person, whatever k is. Drop the pseudonym, or "
-            "give each person one value of each quasi-identifier.",
+            f"{wanderers:,} persons have records in several classes, linked by their pseudonym in "
+            f"'{study.person}'. Anyone who knows several of these classes may identify the person, whatever k is. "
+            "Remove the pseudonym, or give each person one value of each quasi-identifier.",
             VeilmarkWarning,
             stacklevel=4,
         )

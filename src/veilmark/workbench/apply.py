@@ -50,7 +50,7 @@ from veilmark.workbench.row_order import check_order, row_order
 
 Unknown = Literal["leave-out", "error"]
 
-MAKE_ANEW = f"Make a new one: anonymize with {param('recoding')}."
+MAKE_ANEW = f"Make a new one: run anonymize with {param('recoding')}."
 
 MODELS: dict[str, Any] = {
     m.name: m
@@ -96,7 +96,7 @@ class Applied(Readable, Framed):
         rows = [
             ("records", self.records),
             ("left out", self.left_out),
-            ("of these with unknown values", self.unknown),
+            ("of which with unknown values", self.unknown),
             ("classes", self.verified.classes),
         ]
         headline = f"A recoding applied: k = {self.k:,}, in {'persons' if self.of_persons else 'records'}."
@@ -183,19 +183,19 @@ def _check_study(study: Study, rules: Recoding) -> None:
     """The recoding is of this study's quasi-identifiers."""
     if set(rules.columns) != set(study.quasi):
         raise DataError(
-            f"The recoding is of {listing(rules.columns)}, but the quasi-identifiers in {study.name} are "
-            f"{listing(study.quasi)}. Apply it with the study that it was made with."
+            f"The recoding is for {listing(rules.columns)}, but the quasi-identifiers in {study.name} are "
+            f"{listing(study.quasi)}. Use the study that the recoding was made with."
         )
     if not rules.published:
         raise DataError(f"The recoding does not say which columns to publish. {MAKE_ANEW}")
     if lost := [c for c in rules.pseudonyms if c not in study.pseudonyms]:
         raise StudyError(
-            f"The rules publish '{lost[0]}' as a pseudonym, and {study.name} does not say so any more. Write "
-            f"`{lost[0]}: {{role: direct, keep: pseudonym}}` into it again."
+            f"The recoding publishes '{lost[0]}' as a pseudonym, but {study.name} no longer does. Add `{lost[0]}: "
+            "{role: direct, keep: pseudonym}` to it again."
         )
     bare = [c for c in rules.published if c in (*study.direct, study.person) and c not in study.pseudonyms]
     if bare:
-        raise StudyError(f"The recoding publishes {listing(bare)}, which {study.name} does not. Make it anew.")
+        raise StudyError(f"The recoding publishes {listing(bare)}, but {study.name} does not. Make the recoding again.")
 
 
 def _models(rules: Recoding, k: int | None) -> list[PrivacyModel]:
@@ -207,8 +207,8 @@ def _models(rules: Recoding, k: int | None) -> list[PrivacyModel]:
         raise DataError(f"The recoding's models cannot be read. {MAKE_ANEW}") from None
     if beyond:
         warnings.warn(
-            f"The recoding was made for {listing(beyond)}, which takes a population and is not checked here. Measure "
-            f"what was written against one: measure with {param('population')}.",
+            f"The recoding was made for {listing(beyond)}, which needs a population and is not checked here. To "
+            f"check it, run measure on the output with {param('population')}.",
             VeilmarkWarning,
             stacklevel=4,
         )
@@ -242,12 +242,14 @@ class _Fitted:
         if not lost:
             return
         column, values = next(iter(self.strange.items()), (None, []))
-        what = f"combinations of values that it has no class for: {lost:,} records"
+        what = f"combinations of values without a class: {lost:,} records"
         if column is not None:
-            what = f"values of '{column}' that neither it nor the study's hierarchy knows: {listing(values)}"
+            what = (
+                f"values of '{column}' that are neither in the recoding nor in the study's hierarchy: {listing(values)}"
+            )
         raise DataError(
-            f"The recoding does not fit the data: there are {what}. Correct the data, make a recoding from it, or leave "
-            f"these records out with {param('unknown', 'leave-out')}."
+            f"The recoding does not fit the data, which have {what}. Correct the data, make a new recoding from "
+            f"them, or suppress these records with {param('unknown', 'leave-out')}."
         )
 
 
@@ -354,8 +356,8 @@ def _same_groups(now: np.ndarray, then: np.ndarray, labels: int, name: str, stud
 
 def _changed(name: str, study: Study) -> StudyError:
     return StudyError(
-        f"The hierarchy of '{name}' in {study.name} is not the one that the recoding was made with. Restore it, or make "
-        "the recoding anew."
+        f"The hierarchy of '{name}' in {study.name} differs from the one that the recoding was made with. Restore "
+        "it, or make the recoding again."
     )
 
 
@@ -369,8 +371,8 @@ def _kept(fitted: _Fitted, classes: ClassTable, models: Sequence[PrivacyModel]) 
     failing = failing_classes(models, merged)
     if failing.all():
         raise OptionError(
-            "Nothing would be left of the data: the recoding knows too few of its values, or every class is too small. "
-            f"Make a recoding of these data, or lower {param('k')}."
+            "All records would be suppressed: their values are not in the recoding, or every class is too small. "
+            f"Make a new recoding from these data, or lower {param('k')}."
         )
     part = CellIndex(merged.codes, domains).find_codes(codes)
     stay[stay] = ~failing[part]

@@ -115,14 +115,15 @@ def check_attacks(study: Study, attacks: Sequence[str], targets: int, known: int
     for name in attacks:
         if name not in ATTACKS:
             raise OptionError(
-                f"'{name}' is not an attack.{did_you_mean(name, ATTACKS)} There are {', '.join(ATTACKS)}."
+                f"'{name}' is not an attack.{did_you_mean(name, ATTACKS)} Use one of: {', '.join(ATTACKS)}."
             )
     if not attacks or targets < 1 or known < 1:
-        raise OptionError("There must be at least one attack, one target and one known value.")
+        raise OptionError("Give at least one attack, one target and one known value.")
     if not study.quasi or not study.sensitive:
         raise StudyError(
-            f"{study.name} needs at least one quasi-identifier (what an attacker may know) and one sensitive attribute "
-            "(what an attacker wants to know). Give columns these roles."
+            "An attack needs at least one quasi-identifier (which the attacker may know) and one sensitive "
+            f"attribute (which the attacker wants to know), but {study.name} lacks one of them. Give columns "
+            "these roles."
         )
 
 
@@ -168,8 +169,8 @@ def _view(
     _check_published(list(table.columns), study, label)
     if kept := [c for c in study.pseudonyms if c in table.columns]:
         warnings.warn(
-            f"'{label}' has pseudonyms ('{kept[0]}'), by which all records of a person can be put together. The attackers "
-            "here do not follow them: expect more success than is shown.",
+            f"'{label}' has pseudonyms ('{kept[0]}'), which link all records of a person. These attacks do not "
+            "use them. Real attackers can succeed more often than shown.",
             VeilmarkWarning,
             stacklevel=3,
         )
@@ -187,7 +188,7 @@ def _check_published(names: Sequence[str], study: Study, label: str) -> None:
 
 def _lacking(names: Sequence[str], study: Study) -> list[str]:
     lost = [name for name in (*study.quasi, *study.sensitive) if name not in names]
-    return [f"Not in the release, and so not attacked: {listing(lost)}."] if lost else []
+    return [f"Not attacked, because the release does not have them: {listing(lost)}."] if lost else []
 
 
 def _everybody(engine: Engine, study: Study, population: Any, view: View, persons: PersonTable) -> Population | None:

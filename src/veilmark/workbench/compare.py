@@ -53,7 +53,9 @@ class CompareRequest:
         if self.l is not None and not 1 <= self.l < float("inf"):
             raise OptionError(f"l must be a number of 1 or more, not {self.l:g}. Try 2.")
         if not 0 <= self.suppress <= 1:
-            raise OptionError(f"The suppression limit is a share of the persons, 0 to 1, not {self.suppress:g}.")
+            raise OptionError(
+                f"The suppression limit is a share of the persons. It must be from 0 to 1, not {self.suppress:g}."
+            )
 
 
 def _fslip(asked: CompareRequest, **more: Any) -> FSlip:
@@ -62,7 +64,7 @@ def _fslip(asked: CompareRequest, **more: Any) -> FSlip:
 
 def _whole_l(asked: CompareRequest) -> int:
     if asked.l is not None and asked.l != int(asked.l):
-        raise OptionError(f"This method counts sets, so that l must be a whole number, not {asked.l:g}.")
+        raise OptionError(f"This method counts sets, so l must be a whole number, not {asked.l:g}.")
     return 2 if asked.l is None else int(asked.l)
 
 
@@ -192,7 +194,7 @@ class Compared(Charted):
     def summary(self) -> Summary:
         rows = []
         for name, tried in self.made.items():
-            k = f"{tried.k:,}" if tried.meets_k else f"{tried.k:,} (misses {self.asked.k:,})"
+            k = f"{tried.k:,}" if tried.meets_k else f"{tried.k:,} (you asked for {self.asked.k:,})"
             risk = f"{100 * tried.risk:+.1f}" if tried.worst else "-"
             rows.append((name, k, share(tried.total_loss), risk, tried.worst or "-", f"{tried.seconds or 0:.2f}"))
         best = f"On the frontier of loss and risk: {', '.join(self.frontier()) or 'none'}."
@@ -253,7 +255,7 @@ def compare_methods(
     found = Compared(study.label, len(persons), persons.records, asked, tried, left_out)
     if not found.made:
         reasons = " ".join(f"{name}: {tried.refused}" for name, tried in found.methods.items())
-        raise OptionError(f"No method can do what is asked. {reasons}")
+        raise OptionError(f"No method can meet these requirements. {reasons}")
     if chart is not None:
         from veilmark.report.frontier_chart import frontier
 
@@ -264,8 +266,7 @@ def compare_methods(
 def _refuse_impossible(k: int, persons: int, unit: str) -> None:
     if k > persons:
         raise OptionError(
-            f"k = {k:,} cannot be reached: the table has {persons:,} {unit}, and a class cannot have more. Use a "
-            f"k of at most {persons:,}."
+            f"k = {k:,} cannot be reached: the table has only {persons:,} {unit}. Use a k of at most {persons:,}."
         )
 
 
@@ -274,8 +275,8 @@ def _left_out(study: Study) -> dict[str, str]:
     if study.person is not None:
         return {}
     why = (
-        f"They publish one row a person, and {study.name} names no person column. If a column tells persons apart, name it: "
-        "person: COLUMN."
+        f"They publish one row per person, but {study.name} has no person column. If a column identifies the "
+        "person, name it: person: COLUMN."
     )
     return {name: why for name in USUAL if name not in OF_RECORDS}
 
@@ -284,10 +285,10 @@ def _check(study: Study, methods: Sequence[str], attacks: Sequence[str], targets
     for name in methods:
         if name not in METHODS:
             raise OptionError(
-                f"'{name}' is not a method to compare.{did_you_mean(name, METHODS)} There are {', '.join(METHODS)}."
+                f"'{name}' is not a method to compare.{did_you_mean(name, METHODS)} Use one of: {', '.join(METHODS)}."
             )
     if not methods:
-        raise OptionError("There must be at least one method to compare.")
+        raise OptionError("Give at least one method to compare.")
     check_attacks(study, attacks, targets, known)
 
 

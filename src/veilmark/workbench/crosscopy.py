@@ -72,8 +72,8 @@ def cross_copy(
         raise OptionError(f"Name at least one copy: {param('copies', ['ada.csv', 'bob.csv'])}.")
     if population is not None and study is None:
         raise OptionError(
-            f"With {param('population')}, give the study too: {param('study', 'study.yaml')}. It says how values become "
-            "labels."
+            f"With {param('population')}, give the study too: {param('study', 'study.yaml')}. The study defines "
+            "how values become labels."
         )
     book = open_to_read(ledger)
     found = book.release(release)
@@ -85,7 +85,7 @@ def cross_copy(
         sight, marked.classes, [[row[c] for c in marked.columns] for of in marked.decoys.values() for row in of]
     )
     if (kind < 0).all():
-        raise DataError(f"The copies hold no class of release {found.id}. Give copies of that release.")
+        raise DataError(f"The copies have no class of release {found.id}. Give copies of that release.")
     linked = None if population is None or study is None else _linked(study, population, sight, marked.columns)
     seen = features(sight, linked)
     known = kind >= 0
@@ -124,7 +124,7 @@ def _recipients(release: Release, every: Sequence[Release], copies: Sequence[str
             )
     twice = [copy for i, copy in enumerate(copies) if found[i] in found[:i]]
     if twice:
-        raise OptionError(f"{listing(twice)} is the same file as one before it. Give each copy once.")
+        raise OptionError(f"{listing(twice)} is given more than once. Give each copy once.")
     return tuple(who.get(one) for one in found)
 
 
@@ -132,7 +132,10 @@ def _linked(study: Study, population: Any, sight: Sight, columns: Sequence[str])
     """How many of the population each class links to."""
     lacking = [name for name in columns if name not in study.quasi]
     if lacking:
-        raise StudyError(f"The release has the quasi-identifier {listing(lacking)}, which {study.name} does not have.")
+        raise StudyError(
+            f"The release has the quasi-identifier {listing(lacking)}, but {study.name} does not. Give the study "
+            "that the release was made with."
+        )
     with engine_of(study) as engine:
         table = open_other(engine, study, population, columns)
         people = ClassTable.build(table, columns)

@@ -26,9 +26,9 @@ from veilmark.workbench.trace import trace_marked
 Place = str | os.PathLike[str]
 
 BY_ITSELF = (
-    "Release {release} was looked at by itself: the probabilities allow for its {tested:,} recipients alone, and not for "
-    "what later releases of the same ledger tell of its decoys. The custodian's trace allows for all releases, and may name "
-    "fewer. Where there are later releases, rest on covers, or on that trace."
+    "This check used release {release} alone. Its probabilities account for its {tested:,} recipients, but not "
+    "for what later releases of the same ledger reveal about its decoys. The custodian's trace accounts for all "
+    "releases, and may name fewer recipients. If there are later releases, rely on covers, or on that trace."
 )
 
 

@@ -115,10 +115,13 @@ def _reports(linked: Linked, made: Plan, marking: CopyMarking, suppression: floa
 
 def _check(study: Study, ks: Sequence[int], suppressions: Sequence[float], chart: Any) -> None:
     if not study.quasi:
-        raise StudyError(f"{study.name} names no quasi-identifier, so there is nothing to link by. Give one its role.")
+        raise StudyError(
+            f"{study.name} has no quasi-identifier, so records cannot be linked. Give at least one column the "
+            "role quasi."
+        )
     if not ks or not suppressions or len(ks) * len(suppressions) > MOST_SETTINGS:
         raise OptionError(
-            f"Give at least one k and one limit of suppression, and no more than {MOST_SETTINGS} settings."
+            f"Give at least one k and one suppression limit, and at most {MOST_SETTINGS} combinations of them."
         )
     if chart is not None:
         from veilmark.report.charts import check_path

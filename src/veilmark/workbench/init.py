@@ -28,9 +28,9 @@ HEADER_ROWS = 1_000
 """So many rows tell whether the first one holds column names."""
 
 NO_ADDRESS = (
-    "init takes a file, and was given an address (…://). To begin a study of a table in a database, export some of its rows "
-    "to CSV, run init on that file, and write `source: {engine: postgres, url: env:DATABASE_URL, table: NAME}` in the study "
-    "in place of the file's name; or write the whole study by hand. For Spark it is `source: {engine: spark, path: …}`."
+    "This is a URL (…://), but init needs a file. For a table in a database, export some of its rows to CSV and "
+    "run init on that file. Then replace the source in the study by `source: {engine: postgres, url: "
+    "env:DATABASE_URL, table: NAME}`. For Spark, use `source: {engine: spark, path: …}`."
 )
 
 
@@ -118,8 +118,8 @@ def _published_as_is(guesses: Sequence[Guess]) -> list[str]:
     if not names:
         return []
     return [
-        f"Guessed to be harmless (role other), and so published unchanged: {', '.join(names)}. The study's reasons say why. "
-        "Give a column another role if that is wrong."
+        f"These columns have the guessed role other, so they are published unchanged: {', '.join(names)}. The "
+        "study gives the reasons. Change the role of a column if the guess is wrong."
     ]
 
 
@@ -137,7 +137,7 @@ def make_sample(kind: str, output: str | os.PathLike[str], size: int, seed: int 
 def hierarchy(study: Study, column: str, output: str | os.PathLike[str] | None = None) -> Levels:
     """An attribute's hierarchy on the data's values; `output` is a file for it in ARX's form."""
     if column not in study.spec.attributes:
-        raise OptionError(f"{study.name} names no attribute '{column}'.{did_you_mean(column, study.spec.attributes)}")
+        raise OptionError(f"{study.name} has no attribute '{column}'.{did_you_mean(column, study.spec.attributes)}")
     with engine_of(study) as engine:
         domain = open_source(engine, study).domain(column)
     levels = resolve(study.spec.attributes[column].hierarchy, domain, column, study.folder)

@@ -61,8 +61,8 @@ class AnchorToKeep:
         check_new_file(Path(self.output))
         if self.server is not None and not read_certificates(self.certificates):
             raise OptionError(
-                "A time stamp is checked when it is made. Give the certificate of the server with "
-                f"{param('tsa_certificate')}; its operator publishes it."
+                "A new time stamp is checked at once, which needs the server's certificate. Give it with "
+                f"{param('tsa_certificate')}; the server's operator publishes it."
             )
 
     def write(self, entries: int, head: str) -> Anchor:
@@ -101,7 +101,7 @@ def open_to_publish(where: Place, key_file: Place, key: Key | None = None) -> tu
         if not os.path.exists(key_file):
             key.save(key_file)
     if Key.open(key_file) != key:
-        raise OptionError(f"Another process has made the key file '{key_file}' meanwhile. Try again.")
+        raise OptionError(f"Another process created the key file '{key_file}' in the meantime. Try again.")
     recover(ledger, key)
     return ledger, key
 
@@ -137,8 +137,8 @@ def key_of(ledger: Ledger, key_file: Place) -> Key:
         known = ledger.key_id()
         named = f" with the id {known}" if known else ""
         raise OptionError(
-            f"There is no key file '{key_file}'. The ledger '{ledger.label}' needs its own key{named}: give that file or "
-            "a copy of it. Without the key, nobody can read the ledger's secrets."
+            f"There is no key file '{key_file}'. The ledger '{ledger.label}' needs its own key{named}. Give that "
+            "file or a copy. Without the key, nobody can read the ledger's secrets."
         )
     key = Key.open(key_file)
     ledger.check_key(key)

@@ -39,7 +39,7 @@ def measure(
 ) -> Measures:
     """Measure the study's source, or other data of the same columns, against a population where one is given."""
     if not 0 < threshold <= 1:
-        raise OptionError(f"The risk threshold must lie above 0 and at most at 1, not {threshold}. Try 0.2.")
+        raise OptionError(f"The risk threshold must be above 0 and at most 1, not {threshold}. Try 0.2.")
     if population is not None and population_size is not None:
         raise OptionError("Give a population table or a population size, not both.")
     for name in study.sensitive:
@@ -49,8 +49,8 @@ def measure(
         table = open_source(engine, study) if data is None else open_other(engine, study, data, needed)
         if study.person and study.person not in table.columns:
             warnings.warn(
-                f"'{table.label}' has no column '{study.person}', as releases have not, so that records are counted and not "
-                "persons.",
+                f"'{table.label}' has no column '{study.person}' (releases do not have it), so records are "
+                "counted, not persons.",
                 VeilmarkWarning,
                 stacklevel=2,
             )

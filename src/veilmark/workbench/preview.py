@@ -113,7 +113,7 @@ class Explorer:
         """The release at these levels, one for each quasi-identifier, with all failing classes suppressed."""
         names = self.classes.columns
         if len(node) != len(names):
-            raise OptionError(f"{len(names)} levels are needed, one for each of {', '.join(names)}; not {len(node)}.")
+            raise OptionError(f"Give {len(names)} levels, one for each of {', '.join(names)}; you gave {len(node)}.")
         fixed = dict(zip(names, map(int, node), strict=True))
         made = plan(self.linked, self.levels, [], self.models, replace(self.method, levels=fixed, suppression=1.0))
         recoding = made.recoding.on(self.classes.domains)

@@ -101,7 +101,7 @@ class Released(Readable):
     def summary(self) -> Summary:
         """Without the numbers of decoys, which are the ledger's secret."""
         rows = [(copy.name, copy.records, copy.file) for copy in self.copies]
-        made = f"Release {self.release}" if self.release else "A release that was planned, not made"
+        made = f"Release {self.release}" if self.release else "A planned release, not made"
         where = [f"Written to {self.folder}."] if self.folder else []
         headline = f"{made}: {len(rows):,} copies, {count(self.suppressed, 'record')} suppressed."
         return Summary(headline, (Grid(("recipient", "records", "file"), rows),), (*self.notes, *where))
@@ -272,7 +272,7 @@ def _given(ledger: File | None, key: File | None, output: File | None) -> tuple[
     """Where to publish; said before the work is done."""
     if ledger is None or key is None or output is None:
         raise OptionError(
-            f"Say where to publish: {param('ledger')}, {param('key')} and {param('output')}. Only a dry run "
+            f"Give the place to publish: {param('ledger')}, {param('key')} and {param('output')}. Only a dry run "
             f"({param('dry_run', True)}) needs none of them."
         )
     check_target(output)
@@ -281,20 +281,27 @@ def _given(ledger: File | None, key: File | None, output: File | None) -> tuple[
 
 def _check(study: Study, request: ReleaseRequest, models: Sequence[PrivacyModel]) -> None:
     if not study.quasi:
-        raise StudyError(f"{study.name} names no quasi-identifier, so there is nothing to link by. Give one its role.")
+        raise StudyError(
+            f"{study.name} has no quasi-identifier, so records cannot be linked. Give at least one column the "
+            "role quasi."
+        )
     check_attributes(models, study.sensitive)
     beyond = [m for m in models if not isinstance(m, KEPT)]
     if beyond:
-        raise OptionError(f"Copies cannot be promised to keep '{beyond[0]}', since they lack some classes. Drop it.")
+        raise OptionError(
+            f"'{beyond[0]}' cannot be guaranteed for copies, because they lack some classes. Remove this condition."
+        )
     if not isinstance(request.method, Ola | Mondrian) or (
         isinstance(request.method, Mondrian) and request.method.relaxed
     ):
-        raise OptionError("Copies are made by OLA or by strict Mondrian: labels that overlap would tell decoys.")
+        raise OptionError(
+            "Copies need OLA or strict Mondrian. Overlapping labels would reveal which records are decoys."
+        )
     _check_population(request)
     strangers = [name for name in request.terms if name not in request.marking.recipients]
     if strangers:
         known = did_you_mean(strangers[0], request.marking.recipients)
-        raise OptionError(f"There are terms for '{strangers[0]}', who is no recipient.{known}")
+        raise OptionError(f"There are terms for '{strangers[0]}', who is not a recipient.{known}")
 
 
 def _check_population(request: ReleaseRequest) -> None:
@@ -303,19 +310,19 @@ def _check_population(request: ReleaseRequest) -> None:
         given = {"population": request.population is not None, "identity": bool(request.identity)}
         missing = [param(name) for name, is_given in given.items() if not is_given]
         raise OptionError(
-            "Decoys are persons of a population, such as a register of voters, and the columns of the population that tell "
-            f"who somebody is must be known. {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing. Give "
-            f"{'it' if len(missing) == 1 else 'both'}, or release without decoys: {param('decoys', 0)}, with "
-            f"{param('covers')} or {param('collusion')}."
+            "Decoys are persons of a population, such as a register of voters. They need the population and the "
+            f"columns that identify a person in it. {' and '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} missing. Give {'it' if len(missing) == 1 else 'both'}, or "
+            f"release without decoys: {param('decoys', 0)}, with {param('covers')} or {param('collusion')}."
         )
     if request.population is None and request.identity:
         raise OptionError(
-            f"{param('identity')} names columns of the population, and there is no {param('population')}. Leave it out."
+            f"{param('identity')} names columns of the population, but there is no {param('population')}. Omit it."
         )
     if request.population is None and request.marking.strategy == "risk":
         raise OptionError(
-            f"{param('strategy', 'risk')} needs {param('population')}: the risk of a class is known by linking. Use size "
-            "or random."
+            f"{param('strategy', 'risk')} needs {param('population')}, because the risk of a class comes from "
+            "linking. Use size or random."
         )
 
 
@@ -335,11 +342,12 @@ def read_terms(path: File, recipients: Sequence[str]) -> dict[str, Terms]:
     content = read_yaml(Path(path), OptionError).data
     known = set(Terms.__dataclass_fields__)
     if not isinstance(content, dict) or not all(isinstance(v, dict) and set(v) <= known for v in content.values()):
-        raise OptionError(f"'{path}' must hold, for each recipient, some of {', '.join(sorted(known))}.")
+        raise OptionError(f"'{path}' must give some of {', '.join(sorted(known))} for each recipient.")
     strangers = [name for name in content if str(name) not in recipients]
     if strangers:
         raise OptionError(
-            f"'{path}' has terms for '{strangers[0]}', who is no recipient.{did_you_mean(str(strangers[0]), recipients)}"
+            f"'{path}' has terms for '{strangers[0]}', who is not a "
+            f"recipient.{did_you_mean(str(strangers[0]), recipients)}"
         )
     return {str(name): Terms(**{k: str(v) for k, v in given.items()}) for name, given in content.items()}
 

@@ -74,7 +74,7 @@ FEW = 10
 DETAILS = ("attributes", "called_in", "population", "min_linked")
 """What is told of an attack. Of a copy, the rows that fit nobody are its decoys, and their number is the ledger's secret."""
 
-MOVED = "a copy is compared with itself, marks included, and may be so much farther from it than the release was"
+MOVED = "each copy is compared with itself, marks included; this limit allows for the difference from the release"
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,9 @@ def _check(study: Study, output: Path, wanted: Wanted) -> None:
     if output.suffix.lower() not in (".html", ".htm"):
         raise OptionError(f"The report '{output}' is a web page: give it a name that ends in .html.")
     if not output.absolute().parent.is_dir():
-        raise OptionError(f"'{output}' cannot be written: there is no folder '{output.parent}'. Make it first.")
+        raise OptionError(
+            f"'{output}' cannot be written: there is no folder '{output.parent}'. Create the folder first."
+        )
     places = [study.source()[0], wanted.release, wanted.ledger, wanted.key]
     refuse_inputs(output, [Path(p) if isinstance(p, os.PathLike) else p for p in places])
     if wanted.ledger is None:
@@ -189,17 +191,17 @@ def _check(study: Study, output: Path, wanted: Wanted) -> None:
         lost = [option for name, option in called.items() if getattr(wanted, name)]
         if lost:
             raise OptionError(
-                f"{param(lost[0])} is about a release in a ledger. Name that with {param('ledger')}, or drop it."
+                f"{param(lost[0])} needs a release in a ledger. Name the ledger with {param('ledger')}, or omit it."
             )
     if wanted.auditor and output.exists() and output.stat().st_mode & OPEN_TO_OTHERS:
-        raise OptionError(f"'{output}' is open to other users, and the auditor's report names decoys. Name a new file.")
+        raise OptionError(f"Other users can read '{output}', but the auditor's report names decoys. Name a new file.")
     if wanted.auditor and wanted.key is None:
         raise OptionError(
             f"The auditor's report names decoys, which are encrypted. Give the ledger's key with {param('key')}."
         )
     if wanted.release is None and (wanted.attacks or wanted.require):
         which = param("attacks" if wanted.attacks else "require")
-        raise OptionError(f"{which} is about a release, and none is named. Name its file or folder, or drop {which}.")
+        raise OptionError(f"{which} needs a release, but none is named. Name its file or folder, or omit {which}.")
     if wanted.release is not None and is_address(wanted.release):
         raise DataError(
             f"'{as_address(str(wanted.release))}' is a URL, not a file path. Copy the release to a file first."
@@ -208,11 +210,11 @@ def _check(study: Study, output: Path, wanted: Wanted) -> None:
         raise DataError(f"There is no release '{wanted.release}'. Name its file, or its folder of tables.")
     if wanted.require and wanted.release is not None and os.path.isdir(wanted.release):
         raise OptionError(
-            f"{param('require')} looks at a release in one file, and '{wanted.release}' is a folder. Drop it: the "
+            f"{param('require')} needs a release in one file, but '{wanted.release}' is a folder. Omit it; the "
             "report shows the folder's k."
         )
     if wanted.copies is not None and not os.path.isdir(wanted.copies):
-        raise DataError(f"There is no folder '{wanted.copies}'. Name the one that holds the recipients' copies.")
+        raise DataError(f"There is no folder '{wanted.copies}'. Name the folder of the recipients' copies.")
     if wanted.attacks:
         check_attacks(study, wanted.attacks, 1, 1)
 
@@ -235,8 +237,8 @@ def _scored(study: Study, notes: list[str]) -> ScoreResult | None:
     """The source's scores, where the study has weights."""
     bare = [name for name in study.sensitive if not study.spec.attributes[name].weights]
     if bare or not study.sensitive:
-        lacking = f"; it lacks those of {listing(bare)}" if bare else ""
-        notes.append(f"No scores: they need the study's weights of sensitive values{lacking}.")
+        lacking = f"; it has none for {listing(bare)}" if bare else ""
+        notes.append(f"No scores: the study needs weights for its sensitive values{lacking}.")
         return None
     return score(study)
 
@@ -249,7 +251,10 @@ def _shared(study: Study, release: Path, wanted: Wanted, scored: ScoreResult | N
     if is_folder_of_tables(release):
         tables = Sliced.open(release)
         held = {*tables.quasi.column_names, *(name for group in tables.groups for name in group)}
-        notes.append("What a folder of tables lost is not told by its files, whose rows are not in one order.")
+        notes.append(
+            "The loss of a folder of tables cannot be computed from its files, because their rows are in "
+            "different orders."
+        )
         given = (_absent(names, held), _exposed(study, held))
         unnamed = unnamed_columns(study, sorted(name for name in held if not is_gid(name)))
         return Shared(*_named(release, wanted), *given, slices=_slices(study, tables), unnamed=unnamed)
@@ -329,7 +334,10 @@ def _agreed(study: Study, release: Path, measured: Measures, notes: list[str]) -
     try:
         second = verify(release, study.quasi, study.sensitive, threads=study.settings.threads)
     except VeilmarkError:
-        notes.append("The release was measured once: the second program reads only CSV and Parquet as veilmark writes.")
+        notes.append(
+            "Only one program measured the release. The second one reads only CSV and Parquet files written by "
+            "veilmark."
+        )
         return None
     first = measured.attributes
     pairs: list[tuple[float, float]] = [(measured.records, second.records), (measured.classes, second.classes)]
@@ -411,7 +419,7 @@ def _book(study: Study, where: Place, wanted: Wanted, notes: list[str]) -> Book:
     found = verbs.verify(where, wanted.key)
     chosen = _chosen(where, wanted)
     if chosen.public.get("study", study.name) != study.name:
-        notes.append(f"The ledger says that the release was made by '{chosen.public['study']}', not '{study.name}'.")
+        notes.append(f"The ledger says that the release was made with '{chosen.public['study']}', not '{study.name}'.")
     if chosen.status != "published":
         notes.append(f"Release {chosen.id} is {chosen.status}: nobody was given a copy.")
     copies = None if wanted.copies is None else _copies(study, Path(wanted.copies), chosen)
@@ -424,7 +432,7 @@ def _chosen(where: Place, wanted: Wanted) -> Release:
         return verbs.release(where, wanted.id, wanted.key)
     published = [r for r in verbs.releases(where, wanted.key) if r.status == "published"]
     if not published:
-        raise OptionError(f"The ledger '{verbs.open_to_read(where).label}' holds no published release to report on.")
+        raise OptionError(f"The ledger '{verbs.open_to_read(where).label}' has no published release to report on.")
     return published[-1]
 
 

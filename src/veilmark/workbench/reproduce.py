@@ -28,7 +28,10 @@ def reproduce(
     is what they are made from: anontokens' folder with the files of ZIP areas, fslip's table.
     """
     if paper not in PAPERS:
-        raise OptionError(f"'{paper}' is not a paper.{did_you_mean(paper, PAPERS)} There are {', '.join(PAPERS)}.")
+        raise OptionError(
+            f"'{paper}' is not a paper that can be reproduced.{did_you_mean(paper, PAPERS)} Use one of: "
+            f"{', '.join(PAPERS)}."
+        )
     if page is not None:
         from veilmark.report.charts import check_path
         from veilmark.reproduce.page import check_page
@@ -58,7 +61,7 @@ def _fslip(seed: int, table: Path | None, experiment: bool) -> Reproduced:
     from veilmark.reproduce import fslip
 
     rows = [Row(row.table, "", row.printed, row.ours, row.verdict) for row in fslip.worked_example()]
-    found = Reproduced("fslip", "f-slip: many records a person (Jayapradha and Prakash)", rows)
+    found = Reproduced("fslip", "f-slip: many records per person (Jayapradha and Prakash)", rows)
     if not experiment:
         return found
     from veilmark.reproduce.fslip_experiment import Scope
@@ -78,7 +81,7 @@ def write_populations(folder: File, seed: int = 1, data: File | None = None) -> 
     try:
         target.mkdir(exist_ok=True)
     except OSError as error:
-        raise OptionError(f"'{folder}' cannot be made: {error.strerror}. Name another folder.") from None
+        raise OptionError(f"'{folder}' cannot be created: {error.strerror}. Name another folder.") from None
     paths = []
     for state in STATES:
         paths.append(target / f"{state.name.lower().replace(' ', '_')}.parquet")

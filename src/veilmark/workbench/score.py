@@ -143,7 +143,8 @@ def scorer_of(table: Table, study: Study) -> Scorer:
     """The study's source, read and made ready to score against."""
     if not study.sensitive:
         raise StudyError(
-            f"{study.name} names no sensitive attribute, so there is nothing to misuse. Give one its role."
+            f"{study.name} has no sensitive attribute, so there is nothing to score. Give at least one column "
+            "the role sensitive."
         )
     tables = {n: read_weights(n, study.spec.attributes[n].weights, study.folder) for n in study.sensitive}
     cells = table.group([*study.quasi, *study.sensitive])
@@ -170,7 +171,7 @@ def scored_schema(table: Table) -> pa.Schema:
     clash = [name for name in SCORE_COLUMNS if name in table.columns]
     if clash:
         raise DataError(
-            f"'{table.label}' has a column '{clash[0]}' already, which the records' scores would stand under. Rename it."
+            f"'{table.label}' already has a column '{clash[0]}', which is needed for the scores. Rename it."
         )
     schema = table.sample(0).schema
     for name in SCORE_COLUMNS:

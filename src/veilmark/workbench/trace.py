@@ -74,7 +74,7 @@ def trace(
 def trace_key(key: File | None) -> File:
     """The key file, without which nothing can be traced."""
     if key is None:
-        raise OptionError("Tracing needs the ledger's key file, which opens its secrets. Give it.")
+        raise OptionError("Tracing needs the ledger's key file to read its secrets. Give the key file.")
     return key
 
 
@@ -95,8 +95,8 @@ def check_asked(claims: Any, file: Any, false_accusation: float) -> None:
     """There is one kind of evidence, and the probability is one."""
     if (claims is None) == (file is None):
         raise OptionError(
-            f"Give {param('claims')} or {param('file')}: persons whom somebody claims to have found, or a leaked table. You "
-            f"gave {'neither' if file is None else 'both'}."
+            f"Give {param('claims')} or {param('file')}: persons whom somebody claims to have re-identified, or a "
+            f"leaked table. You gave {'neither' if file is None else 'both'}."
         )
     if not 0 < false_accusation < 1:
         raise OptionError(

@@ -65,8 +65,9 @@ def _copied(file: Path, copy: Path) -> dict[str, Any]:
             size = target.tell()
     except OSError as error:
         raise DataError(
-            f"'{file}' must be copied to a temporary folder before it is traced, so that nobody can exchange it, and that "
-            f"failed: {error.strerror or error}. Check its permissions, or set TMPDIR to a folder with more space."
+            f"'{file}' cannot be copied to a temporary folder: {error.strerror or error}. This copy is needed so "
+            "that nobody can exchange the file during the trace. Check its permissions, or set TMPDIR to a "
+            "folder with more space."
         ) from None
     return {"name": file.name, "bytes": size, "sha256": digest.hexdigest()}
 

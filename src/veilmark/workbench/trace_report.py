@@ -20,8 +20,8 @@ File = str | os.PathLike[str]
 PRIVATE = 0o600
 
 SHOWN = (
-    "The marks tell who holds which covers, in all releases that have the same. The ledger notes that they were written "
-    "out, and the next release has new covers."
+    "The marks reveal who has which covers, in all releases with the same covers. The ledger records that they "
+    "were written, and the next release has new covers."
 )
 
 
@@ -32,7 +32,9 @@ def check_report_path(output: File, evidence: File) -> None:
     if target.suffix.lower() not in (".html", ".htm"):
         raise OptionError(f"The report '{target}' is a web page: give it a name that ends in .html.")
     if not target.absolute().parent.is_dir():
-        raise OptionError(f"'{target}' cannot be written: there is no folder '{target.parent}'. Make it first.")
+        raise OptionError(
+            f"'{target}' cannot be written: there is no folder '{target.parent}'. Create the folder first."
+        )
     refuse_inputs(target, [Path(evidence)])
 
 
@@ -41,7 +43,7 @@ def check_marks_path(output: File, evidence: File) -> None:
     target = Path(output)
     refuse_address(target)
     if target.suffix.lower() not in (".csv", ".json"):
-        raise OptionError(f"'{target}' must end in .csv or .json, so that it is known what to write.")
+        raise OptionError(f"'{target}' must end in .csv or .json.")
     check_new_file(target)
     refuse_inputs(target, [Path(evidence)])
 
@@ -56,7 +58,9 @@ def write_marks(traced: Traced, output: File, redact: bool = False) -> int:
     """Write every mark behind the probabilities, with or without the labels that tell decoys; says how many. A new file is
     for its owner alone."""
     if not traced.marks:
-        raise OptionError("Claims are traced by decoys, which the report lists. Only a leaked file has marks to write.")
+        raise OptionError(
+            "Claims have no marks to write; only a leaked file has. The report lists the decoys of claims."
+        )
     table = all_marks([redacted(marks) if redact else marks for marks in traced.marks])
     target = Path(output)
     if target.suffix.lower() == ".csv":

@@ -69,8 +69,8 @@ class _Comparison:
         for column in self.columns.values():
             if column.unread:
                 self.notes.append(
-                    f"{column.unread:,} records of '{column.name}' have a label that is neither a value, nor of its "
-                    "hierarchy, nor a range or set of values: they are left out of its numbers."
+                    f"{column.unread:,} records of '{column.name}' have an unknown label: not a value, not in its "
+                    "hierarchy, not a range or set of values. Its numbers ignore these records."
                 )
         related = [c for c in self.columns.values() if c.role != "other" or len(c.domain) <= MANY]
         return UtilityView(
@@ -89,13 +89,13 @@ class _Comparison:
         shared = [c for c in self.source.columns if c in self.release.columns and c not in unwanted]
         if not shared:
             raise DataError(
-                f"'{self.release.label}' has no column that '{self.source.label}' has too, so there is nothing to "
-                "compare. Name a release of this study, with its column names in the first line."
+                f"'{self.release.label}' and '{self.source.label}' have no column in common, so there is nothing "
+                "to compare. Name a release of this study, with its column names in the first line."
             )
         long = [c for c in shared if c not in known and self._too_long(c)]
         if long:
             self.notes.append(
-                f"Not compared, for they are other columns of over {MOST_VALUES:,} values or of lists: {listing(long)}."
+                f"Not compared, because they have more than {MOST_VALUES:,} values, or lists: {listing(long)}."
             )
         return [c for c in shared if c not in long]
 
@@ -120,8 +120,8 @@ class _Comparison:
         loss = release_loss(quasi, dropped, *(t.group(names).records for t in (self.source, self.release)))
         if loss is None:
             self.notes.append(
-                "No loss is given: the release has more records than the source, or quasi-identifiers with labels or "
-                "numbers that the source and its hierarchies do not know."
+                "The loss cannot be computed: the release has more records than the source, or labels that are "
+                "not in the source or its hierarchies."
             )
         if dropped:
             self.notes.append(f"The release lacks the quasi-identifiers {listing(dropped)}.")
