@@ -168,7 +168,7 @@ ADDRESS = "postgresql://me:sesame@/db?password=sesame"
 
 def test_init_takes_no_address(tmp_path, capsys):
     said = fails(capsys, "init", ADDRESS, "-o", tmp_path / "new.yaml")
-    assert said.startswith("Error: init takes a file")
+    assert said.startswith("Error: This is a URL")
     assert "source: {engine: postgres" in said
     assert "sesame" not in said
 

@@ -221,7 +221,7 @@ def test_bad_input_is_refused_and_nothing_is_left(bad_files, run, fault):
 def test_copies_must_not_tell_who_somebody_is():
     data = town()
     job = ReleaseRequest(data.population, ("voter",), wide(NAMES, k=3), (), Ola(0.2, "dm_star"))
-    with pytest.raises(StudyError, match="would show 'voter'"):
+    with pytest.raises(StudyError, match="would contain 'voter'"):
         run_release(data.study(voter="other"), job, dry_run=True)
     with pytest.raises(StudyError, match="pseudonym"):
         run_release(data.study(voter={"role": "direct", "keep": "pseudonym"}), job, dry_run=True)

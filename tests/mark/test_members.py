@@ -61,7 +61,7 @@ def test_a_source_without_the_columns_tells_nothing():
 
 def test_what_is_said_of_those_who_were_found():
     assert Recognized(10, 10, 1).note(["id"]).endswith("by id, 1 of them with other quasi-identifiers.")
-    assert "Check that id and day means" in Recognized(10, 10, 9).note(["id", "day"])
+    assert "Check that id and day identifies" in Recognized(10, 10, 9).note(["id", "day"])
     assert Recognized(10, 4, 0).note(["id"]).startswith("Only 4 of the source's 10 persons")
 
 
@@ -88,7 +88,7 @@ def test_why_there_are_too_few_decoys():
     )
     with pytest.raises(OptionError, match=told):
         release(data.study(), job(data, ("zip",)), dry_run=True)
-    with pytest.raises(OptionError, match="have the same name and day as another record"):
+    with pytest.raises(OptionError, match="share name and day with another record"):
         release(data.study(), job(data, ("name", "day")), dry_run=True)
     everybody = Register([dict(p) for p in data.members], data.members)
     with pytest.raises(OptionError, match=r"That is enough for none\. (\d+ more classes link|Widen)"):

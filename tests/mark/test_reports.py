@@ -191,7 +191,7 @@ def test_bad_input_is_named(tables):
         feasible(study, people.drop_columns(["yob"]), marking)
     with pytest.raises(OptionError, match="no column 'name'"):
         feasible(study, people, marking, identity=["name"])
-    with pytest.raises(OptionError, match="100 settings"):
+    with pytest.raises(OptionError, match="100 combinations"):
         feasible(study, people, marking, ks=range(1, 102))
     with pytest.raises(DataError, match="no records"):
         feasible(study, people.slice(0, 0), marking)

@@ -227,7 +227,7 @@ def test_t_follows_the_study_s_distance():
 def test_outputs_may_not_be_one_file_nor_an_input(tmp_path):
     pa_csv.write_csv(SOURCE, tmp_path / "d.csv")
     study = Study.of(tmp_path / "d.csv", ROLES)
-    with pytest.raises(OptionError, match="named for two outputs"):
+    with pytest.raises(OptionError, match="used for two outputs"):
         study.anonymize(Ola(k=2), tmp_path / "o.csv", recoding=tmp_path / "o.csv")
     with pytest.raises(OptionError, match="one of the input files"):
         study.anonymize(Ola(k=2), tmp_path / "o.csv", recoding=tmp_path / "d.csv")
@@ -398,7 +398,7 @@ def test_numbers_without_a_hierarchy_are_offered_one(tmp_path):
     study = Study.of(incomes, {"income, yearly": "quasi", "sex": "quasi"})
     with pytest.warns(VeilmarkWarning, match="1,500 different numbers and no hierarchy") as caught:
         study.anonymize(Ola(k=5))
-    line = str(caught[0].message).partition("attributes: of the study: ")[2]
+    line = str(caught[0].message).partition("attributes: in the study: ")[2]
     given = yaml.safe_load(f"{{{line}}}")
     assert list(given) == ["income, yearly"]
     with warnings.catch_warnings():

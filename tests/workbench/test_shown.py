@@ -102,7 +102,9 @@ def test_what_was_shown_of_one_release_frames_nobody_in_the_next(tmp_path, way):
         found = study.trace(frame(study, study.marked(first), 2, "eve", "bob"))
         chances = {s.name: s.p_value for s in found.suspects if s.release == later.release}
         assert chances["bob"] > 1e-3
-        assert any(f"The covers of release {first} were shown" in note for note in found.notes) == bool(found.accused)
+        assert any(f"The covers of release {first} were disclosed" in note for note in found.notes) == bool(
+            found.accused
+        )
 
 
 def test_covers_stay_until_they_are_shown(tmp_path):

@@ -190,8 +190,8 @@ def _like_the_others(linked: Linked, marking: CopyMarking, chance: np.ndarray, m
 
 
 def _keeping_labels(linked: Linked, chosen: np.ndarray, least: int) -> np.ndarray:
-    """The pairs of which each label is in at least so many classes that are left: a label of decoys alone would tell them at once,
-    and a recipient may lack a class or two, the covers, of those that are left."""
+    """The pairs of which each label is in at least so many classes that are left. A label of decoys alone would tell them at
+    once, and a recipient may lack a class or two, the covers, of those that are left."""
     left = linked.without(chosen).published > 0
     known = np.ones(len(chosen), dtype=bool)
     for code in () if linked.local else linked.told_codes:

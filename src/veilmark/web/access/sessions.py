@@ -89,7 +89,7 @@ class Throttle:
     def wait(self, *keys: str) -> int:
         """Seconds until the next try is allowed, 0 if it is now."""
         with self._lock:
-            return max(math.ceil(self._until(key) - self._clock()) for key in keys) if keys else 0
+            return max(math.ceil(self._until(key) - self._clock() - 1e-6) for key in keys) if keys else 0
 
     def fail(self, *keys: str) -> None:
         with self._lock:

@@ -145,7 +145,7 @@ def _check_population(workspace: Workspace, asked: AnonymizeForm) -> None:
     if asked.population is not None:
         workspace.table(asked.population)
         if not compared:
-            raise OptionError("A population is chosen, but nothing compares with it. Give k-map or δ-presence.")
+            raise OptionError("A population is chosen, but no condition uses it. Give k-map or δ-presence.")
 
 
 def models(study: Study, asked: AnonymizeForm) -> list[PrivacyModel]:
