@@ -105,7 +105,7 @@ def test_where_no_method_can_it_is_an_error() -> None:
 def test_an_impossible_k_is_refused() -> None:
     with pytest.raises(OptionError, match=r"k = 200 cannot be reached: the table has only 50 persons.* at most 50"):
         compare_methods(hospital(50), ["ola", "rmr"], CompareRequest(200))
-    with pytest.raises(OptionError, match=r"k = 999 cannot be reached: the table has \d+ records"):
+    with pytest.raises(OptionError, match=r"k = 999 cannot be reached: the table has only \d+ records"):
         compare_methods(without_persons(), ["ola"], CompareRequest(999))
 
 
