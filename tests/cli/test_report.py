@@ -203,7 +203,7 @@ def test_a_release_that_lacks_columns_and_one_of_another_form(run, case):
     assert told["release"]["lacking"] == ["illness"]
     assert told["release"]["agreed"] is None
     assert told["attacks"] is None
-    assert any("measured once" in note for note in told["notes"])
+    assert any("Only one program measured" in note for note in told["notes"])
     assert any("No attacks" in note for note in told["notes"])
 
 
@@ -345,7 +345,7 @@ def test_a_broken_chain_is_said(run, case, tmp_path):
 
 def test_another_study_is_noted(run):
     _, told = run("people.yaml", "--ledger", "ledger.db", "-o", "report.html", "--json")
-    assert any("made by 'study.yaml', not 'people.yaml'" in note for note in told["notes"])
+    assert any("made with 'study.yaml', not 'people.yaml'" in note for note in told["notes"])
 
 
 BAD = {
@@ -358,10 +358,10 @@ BAD = {
     "a ledger without releases": (["--ledger", "empty.db"], "no published release"),
     "an unknown release": (["--ledger", "ledger.db", "--release", "r0"], "no release 'r0'"),
     "an id without a ledger": (["--release", "r0"], "--release needs a release in a ledger"),
-    "copies without a ledger": (["--copies", "copies"], "--copies is about"),
+    "copies without a ledger": (["--copies", "copies"], "--copies needs a release"),
     "copies that are not there": (["--ledger", "ledger.db", "--copies", "gone"], "no folder 'gone'"),
     "an auditor without a key": (["--ledger", "ledger.db", "--auditor"], "--key"),
-    "an auditor without a ledger": (["--auditor"], "--auditor is about"),
+    "an auditor without a ledger": (["--auditor"], "--auditor needs a release"),
     "another key": (["--ledger", "ledger.db", "--key", "other"], "written with another key"),
     "a lost key": (["--ledger", "ledger.db", "--key", "lost"], "no key file"),
     "an unknown attack": (["anonymous.csv", "--attacks", "bkk"], "Did you mean 'bk'"),

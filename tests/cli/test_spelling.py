@@ -84,7 +84,10 @@ def test_files_that_are_written(run, case):
             "Row marks (--marks rows)",
         ),
         ("anonymize study.yaml --k-map 5 -o x.csv", "Give one with --population."),
-        ("anonymize study.yaml --k 5 --population population.csv -o x.csv", "Add --k-map or --presence, or drop it."),
+        (
+            "anonymize study.yaml --k 5 --population population.csv -o x.csv",
+            "Add --k-map or --presence, or omit the population.",
+        ),
         ("measure study.yaml --require k", "--require takes a limit such as k=5"),
         ("measure patients.csv", "This is a table, not a study. Run: veilmark init patients.csv"),
         ("init study.yaml -o x.yaml", "This is a study, not a table. Run: veilmark measure study.yaml"),

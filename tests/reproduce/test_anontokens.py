@@ -257,5 +257,5 @@ def test_bad_input_is_named(tmp_path):
     (tmp_path / "zcta_combined.csv").write_text("zcta,pop2010\n00601,5\n")
     with pytest.raises(DataError, match="cannot be read"):
         population(STATES[0], folder=tmp_path)
-    with pytest.raises(OptionError, match="cannot be made"):
+    with pytest.raises(OptionError, match="cannot be created"):
         write_populations(tmp_path / "no" / "such")
